@@ -1,0 +1,160 @@
+//! From a configuration to a plan.
+
+use brig_spec as spec;
+
+use crate::mounts::Surroundings;
+use crate::problem::{Draft, Problem, Problems};
+use crate::{
+    Host, Plan, Process, ProcessContext, Request, cgroup, devices, hooks, intel_rdt, memory_policy, mounts,
+    namespaces, net_devices, process, root, seccomp, sysctl,
+};
+
+impl Plan {
+    /// Decides what a container will be. With the plan come warnings: what the configuration says without effect.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong with the configuration, given this request and this host.
+    pub fn new(spec: &spec::Spec, request: &Request, host: &Host) -> Result<(Self, Vec<Problem>), Problem> {
+        Self::draft(spec, request, host).into_result()
+    }
+
+    /// As [`Plan::new`], but goes on to the end and tells everything that is wrong.
+    pub fn draft(spec: &spec::Spec, request: &Request, host: &Host) -> Draft<Self> {
+        let mut problems = Problems::default();
+        let plan = draft(spec, request, host, &mut problems);
+        problems.draft(plan)
+    }
+}
+
+fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Problems) -> Plan {
+    let none = spec::Linux::default();
+    let linux = spec.linux.as_ref().unwrap_or(&none);
+    let (rootless_euid, rootless_cgroups) = (host.euid != 0, request.rootless_cgroups(host));
+
+    check_version(&spec.oci_version, problems);
+    let rootfs = root::rootfs(spec.root.as_ref(), request, problems);
+    let namespaces = namespaces::plan(linux, &request.bundle, host, problems);
+    let id_maps = namespaces::id_maps(linux, &namespaces.user, host, problems);
+    let context = ProcessContext::of_init(request, host, namespaces.user.is_private(), &id_maps);
+    let process = init(spec, linux, &context, host, problems);
+    let around = Surroundings {
+        bundle: &request.bundle,
+        rootfs: &rootfs,
+        rootless: rootless_euid,
+        user: &namespaces.user,
+        id_maps: &id_maps,
+    };
+    let mounts = mounts::plan(&spec.mounts, &around, problems);
+    let devices = devices::plan(&linux.devices, problems);
+    let populate_dev = !mounts::binds_dev(&mounts);
+    let (masked_paths, readonly_paths) = root::restricted_paths(linux, &namespaces.mount, problems);
+    let mut cgroup = cgroup::plan(spec, linux, request, host, problems);
+    if namespaces.cgroup == crate::Ns::New && mounts::has_writable_cgroups(&mounts) {
+        let uid = process.user.uid;
+        cgroup.owner = if namespaces.user.is_private() {
+            id_maps.outside_uid(uid)
+        } else {
+            Some(uid)
+        };
+    }
+    Plan {
+        oci_version: spec.oci_version.clone(),
+        bundle: request.bundle.clone(),
+        annotations: spec.annotations.clone(),
+        time_offsets: namespaces::time_offsets(linux, &namespaces.time, problems),
+        root: root::plan(spec.root.as_ref(), linux, request, problems),
+        devices: if populate_dev { devices } else { Vec::new() },
+        populate_dev,
+        masked_paths,
+        readonly_paths,
+        sysctls: sysctl::plan(linux, &namespaces, request, host, problems),
+        hostname: net_devices::uts_name("hostname", &spec.hostname, &namespaces.uts, problems),
+        domainname: net_devices::uts_name("domainname", &spec.domainname, &namespaces.uts, problems),
+        process,
+        seccomp: linux
+            .seccomp
+            .as_ref()
+            .and_then(|seccomp| seccomp::plan(seccomp, problems)),
+        cgroup,
+        hooks: spec
+            .hooks
+            .as_ref()
+            .map(|hooks| hooks::plan(hooks, problems))
+            .unwrap_or_default(),
+        net_devices: net_devices::plan(
+            linux,
+            &namespaces.network,
+            rootless_euid || rootless_cgroups,
+            problems,
+        ),
+        intel_rdt: linux
+            .intel_rdt
+            .as_ref()
+            .map(|rdt| intel_rdt::plan(rdt, host, problems)),
+        rootless_cgroups,
+        rootless_euid,
+        keep_keyring: request.keep_keyring,
+        rootfs,
+        namespaces,
+        id_maps,
+        mounts,
+    }
+}
+
+/// runc does not look at the version at all, and there are configurations without a proper one; but one for another
+/// major version was not written with this specification in mind.
+fn check_version(version: &str, problems: &mut Problems) {
+    const PATH: &str = "ociVersion";
+    let major = version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u64>().ok());
+    match major {
+        Some(1) => {}
+        Some(_) => {
+            let message = format!(
+                "version {version} of the specification is not supported, only 1.x is ({})",
+                spec::OCI_VERSION
+            );
+            problems.error(PATH, message);
+        }
+        None => problems.warn(PATH, format!("{version:?} is not a version")),
+    }
+}
+
+/// The container's first process, with what `linux` says about processes.
+fn init(
+    spec: &spec::Spec,
+    linux: &spec::Linux,
+    context: &ProcessContext,
+    host: &Host,
+    problems: &mut Problems,
+) -> Process {
+    let mut process = match &spec.process {
+        Some(given) => process::plan(given, context, host, problems),
+        None => {
+            problems.error("process", "process property must not be empty");
+            Process::default()
+        }
+    };
+    if !linux.mount_label.is_empty() {
+        if !host.selinux {
+            let message = "selinux label is specified in config, but selinux is disabled or not supported";
+            problems.error("linux.mountLabel", message);
+        }
+        process.mount_label = Some(linux.mount_label.clone());
+    }
+    process.personality = linux
+        .personality
+        .as_ref()
+        .map(|given| memory_policy::personality(given, problems));
+    process.memory_policy = linux
+        .memory_policy
+        .as_ref()
+        .map(|given| memory_policy::plan(given, problems));
+    process
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! What a container's process has besides namespaces and mounts.
+
+use std::ffi::CString;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use pathrs::flags::OpenFlags;
+use pathrs::procfs::{ProcfsBase, ProcfsHandle};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use brig_plan::Process;
+use brig_sys::process::{
+    SchedAttr, set_io_priority, set_memory_policy, set_personality, set_scheduler,
+};
+use brig_sys::{Context, keyring};
+
+use super::create::Creation;
+use crate::error::{Doing, Error, Result};
+
+/// `process.oomScoreAdj`.
+pub(super) fn oom_score_adj(c: &mut Creation<'_>) -> Result<()> {
+    set_oom_score_adj(&c.proc, &c.job.plan.process)
+}
+
+/// Writes `/proc/self/oom_score_adj`.
+pub(super) fn set_oom_score_adj(proc: impl std::os::fd::AsFd, process: &Process) -> Result<()> {
+    let Some(score) = process.oom_score_adj else { return Ok(()) };
+    let path = Path::new("/proc/self/oom_score_adj");
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(proc, "self/oom_score_adj", flags, Mode::empty()).on_path("open", path)?;
+    rustix::io::write(&file, score.to_string().as_bytes()).map_err(|e| {
+        let text = brig_sys::errno_text(e);
+        Error::host(format!("failed to update /proc/self/oom_score_adj: {text}"))
+            .with_errno(e)
+            .hint("a value lower than the caller's needs CAP_SYS_RESOURCE")
+    })?;
+    Ok(())
+}
+
+/// A session keyring of its own, so that the container cannot use the keys of whoever started it.
+pub(super) fn keyring(c: &mut Creation<'_>) -> Result<()> {
+    if c.job.plan.keep_keyring {
+        return Ok(());
+    }
+    join_keyring(c.job.id.as_str(), c.in_user_namespace())
+}
+
+/// Joins the session keyring of the container with this id.
+pub(super) fn join_keyring(id: &str, in_user_namespace: bool) -> Result<()> {
+    const SEARCH_BY_USER: u32 = 0x8_0000;
+    const SEARCH_BY_OTHERS: u32 = 0x8;
+    let name = CString::new(format!("_ses.{id}")).map_err(|_| Error::config("invalid container ID format"))?;
+    let Some(serial) = keyring::join_session(&name)? else { return Ok(()) };
+    let others = if in_user_namespace { SEARCH_BY_OTHERS } else { 0 };
+    match keyring::add_permission(serial, SEARCH_BY_USER | others) {
+        // exec joins a ring that belongs to the container's user: its permissions are set already.
+        Err(e) if e.errno == Errno::ACCESS => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// `process.cwd` is made if it is missing, owned by root.
+pub(super) fn make_cwd(c: &mut Creation<'_>) -> Result<()> {
+    let cwd = &c.job.plan.process.cwd;
+    match c.root()?.ensure_dir(cwd, 0o755) {
+        Ok(_) => Ok(()),
+        // Only the container's user may look inside; it will say what is wrong.
+        Err(e) if matches!(e.errno(), Some(Errno::ACCESS | Errno::PERM)) => Ok(()),
+        Err(e) if e.errno() == Some(Errno::LOOP) || e.errno() == Some(Errno::XDEV) => {
+            Err(e).doing(|| format!("process.cwd {} leads through a magic link", cwd.display()))
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Goes there; `Some` when only the container's user may, later.
+pub(super) fn enter_cwd(root: &crate::rootfs::RootDir, cwd: &Path) -> Result<Option<CString>> {
+    let late = || {
+        let path = CString::new(cwd.as_os_str().as_encoded_bytes());
+        path.map(Some).map_err(|_| Error::config("process.cwd contains a NUL byte"))
+    };
+    let dir = match root.resolve(cwd) {
+        Ok(dir) => dir,
+        Err(e) if matches!(e.errno(), Some(Errno::ACCESS | Errno::PERM)) => return late(),
+        Err(e) => return Err(e).doing(|| format!("chdir to cwd (\"{}\") set in config.json failed", cwd.display())),
+    };
+    match rustix::process::fchdir(&dir) {
+        Ok(()) => {}
+        Err(Errno::ACCESS) => return late(),
+        Err(e) => {
+            return Err(e)
+                .on_path("chdir", cwd)
+                .doing(|| format!("chdir to cwd (\"{}\") set in config.json failed", cwd.display()));
+        }
+    }
+    // The directory was found below the root, so this is a second lock on the same door (CVE-2024-21626).
+    match rustix::process::getcwd(Vec::new()) {
+        Ok(path) if path.as_bytes().starts_with(b"/") => Ok(None),
+        _ => Err(cwd_outside()),
+    }
+}
+
+/// The words for a working directory that is not in the container.
+pub fn cwd_outside() -> Error {
+    Error::attack(
+        "current working directory is outside of container mount namespace root -- possible container breakout detected",
+    )
+}
+
+/// Host and domain name, and the umask.
+pub(super) fn names(c: &mut Creation<'_>) -> Result<()> {
+    let plan = c.job.plan;
+    if let Some(name) = &plan.hostname {
+        rustix::system::sethostname(name.as_bytes()).on("sethostname", name.as_str())?;
+    }
+    if let Some(name) = &plan.domainname {
+        rustix::system::setdomainname(name.as_bytes()).on("setdomainname", name.as_str())?;
+    }
+    rustix::process::umask(Mode::from_raw_mode(plan.process.user.umask));
+    Ok(())
+}
+
+/// `linux.sysctl`, written through the procfs of the host: which namespace is meant follows from the writer, and nothing in
+/// the container can have put a file of its own in the way (CVE-2025-52881).
+pub(super) fn sysctls(c: &mut Creation<'_>) -> Result<()> {
+    let sysctls = &c.job.plan.sysctls;
+    if sysctls.is_empty() {
+        return Ok(());
+    }
+    let proc = c.proc.try_clone().map_err(|e| crate::error::io_error("dup", Path::new("/proc"), &e))?;
+    let proc = ProcfsHandle::try_from_fd(proc).doing(|| "/proc")?;
+    for sysctl in sysctls {
+        let write = || -> Result<()> {
+            let path = Path::new("sys").join(&sysctl.path);
+            let file = proc.open(ProcfsBase::ProcRoot, path, OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC)?;
+            rustix::io::write(&file, sysctl.value.as_bytes()).on("write", &sysctl.value)?;
+            Ok(())
+        };
+        write().doing(|| format!("sysctl \"{}\"", sysctl.key))?;
+    }
+    Ok(())
+}
+
+/// Scheduling, I/O priority, personality, memory policy, CPUs.
+pub(super) fn attributes(c: &mut Creation<'_>) -> Result<()> {
+    let process = &c.job.plan.process;
+    reset_affinity(process.affinity_final.as_deref());
+    set_attributes(process)
+}
+
+/// The caller's CPUs are not the container's: without any of its own, it may use all that its cpuset has.
+pub(super) fn reset_affinity(cpus: Option<&[usize]>) {
+    let mut set = rustix::thread::CpuSet::new();
+    match cpus {
+        Some(cpus) => cpus.iter().filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu)),
+        None => (0..rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu)),
+    }
+    // No CPU of the set may be left in the cpuset; then the cpuset alone counts.
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+/// The rest of what [`attributes`] does.
+pub(super) fn set_attributes(process: &Process) -> Result<()> {
+    if let Some(s) = process.scheduler {
+        let attr = SchedAttr {
+            policy: s.policy,
+            flags: s.flags,
+            nice: s.nice,
+            priority: s.priority,
+            runtime: s.runtime,
+            deadline: s.deadline,
+            period: s.period,
+            ..SchedAttr::default()
+        };
+        set_scheduler(attr).map_err(|e| match e.errno {
+            Errno::PERM => Error::from(e).context("process scheduler can't be used together with AllowedCPUs"),
+            _ => e.into(),
+        })?;
+    }
+    if let Some(priority) = process.io_priority {
+        set_io_priority(priority)?;
+    }
+    if let Some(persona) = process.personality {
+        set_personality(persona)?;
+    }
+    if let Some(policy) = &process.memory_policy {
+        set_memory_policy(policy.mode, &policy.nodes)?;
+    }
+    Ok(())
+}
+
+/// Standard input, output and error belong to the container's user, but for devices that everybody shares. Whoever passed
+/// them may not allow it: then they stay as they are.
+pub(super) fn own_stdio(uid: u32, null: Option<BorrowedFd<'_>>) -> Result<()> {
+    for number in 0..=2 {
+        let Ok(fd) = brig_sys::process::borrow_inherited(number) else { continue };
+        let stat = rustix::fs::fstat(fd).on("fstat", format!("descriptor {number}"))?;
+        let is_null = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::CharacterDevice
+            && stat.st_rdev == rustix::fs::makedev(1, 3);
+        if is_null {
+            // The host's null device is a way to the host's file system; the container has one of its own.
+            if let Some(null) = null {
+                brig_sys::process::place_fd(null, number)?;
+            }
+        } else if stat.st_uid != uid {
+            let _ = rustix::fs::fchown(fd, Some(rustix::fs::Uid::from_raw(uid)), None);
+        }
+    }
+    Ok(())
+}

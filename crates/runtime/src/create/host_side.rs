@@ -1,0 +1,69 @@
+//! What the command does for the container from outside: limits and the hooks of the host's side.
+
+use brig_spec::{Resources, Status};
+
+use super::making::Making;
+use crate::error::{Doing, Result};
+use crate::hooks::{self, HookKind};
+
+/// A memory limit below this is set last: the set-up itself needs some.
+const SMALL_MEMORY: i64 = 16 << 20;
+
+/// The device filter, as soon as the cgroup is there: hooks add rules to it.
+pub(super) fn filter_devices(making: &mut Making<'_>) -> Result<()> {
+    let devices = &making.decided.plan.cgroup.resources.devices;
+    if devices.is_empty() {
+        return Ok(());
+    }
+    set(making, Resources { devices: devices.clone(), ..Resources::default() })
+}
+
+/// The file systems are in place, and the process waits. Hooks may look at the limits, so these come first where there are hooks;
+/// otherwise they would only slow the process down.
+pub(super) fn hooks_and_limits(making: &mut Making<'_>) -> Result<()> {
+    let hooks = making.decided.plan.hooks.clone();
+    if hooks.prestart.is_empty() && hooks.create_runtime.is_empty() {
+        return Ok(());
+    }
+    set_limits(making)?;
+    let (plan, id) = (&making.decided.plan, making.id());
+    let state = hooks::state_json(plan, id, Status::Creating, making.pid()?);
+    hooks::run_all(HookKind::Prestart, &hooks.prestart, &state, None)?;
+    hooks::run_all(HookKind::CreateRuntime, &hooks.create_runtime, &state, None)
+}
+
+/// What was left out so far.
+pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
+    if !making.limits_set {
+        set_limits(making)?;
+    }
+    let memory = making.decided.plan.cgroup.resources.memory.clone().filter(is_small);
+    match memory {
+        Some(memory) => set(making, Resources { memory: Some(memory), ..Resources::default() }),
+        None => Ok(()),
+    }
+}
+
+fn is_small(memory: &brig_spec::Memory) -> bool {
+    memory.limit.is_some_and(|limit| (1..SMALL_MEMORY).contains(&limit))
+}
+
+/// All limits but the devices', which are set, and a small memory limit.
+fn set_limits(making: &mut Making<'_>) -> Result<()> {
+    making.limits_set = true;
+    let resources = &making.decided.plan.cgroup.resources;
+    let rest = Resources {
+        devices: Vec::new(),
+        memory: resources.memory.clone().filter(|memory| !is_small(memory)),
+        ..resources.clone()
+    };
+    set(making, rest)
+}
+
+fn set(making: &mut Making<'_>, resources: Resources) -> Result<()> {
+    let Some(cgroup) = &making.cgroup else { return Ok(()) };
+    for skipped in cgroup.apply(&resources).doing(|| "setting cgroup config for procHooks process")? {
+        log::debug!("{skipped:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,357 @@
+//! A container in the making: everything made so far, and how it is unmade.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use brig_cgroup::Cgroup;
+use brig_plan::Ns;
+use brig_sys::process::{Child, CloneFlags, Cloned, ExitStatus, clone_process, reap, signal};
+use brig_sys::{Context, SysError};
+
+use super::plan::{Decided, decide, first_record};
+use super::{CreateRequest, host_side};
+use crate::channel::{Channel, FromChild, ToChild};
+use crate::child;
+use crate::deadline::after;
+use crate::delete;
+use crate::error::{Doing, Error, Kind, Result};
+use crate::filter::LoadedFilter;
+use crate::foreground::{Foreground, connect_console};
+use crate::gate;
+use crate::ident::Ident;
+use crate::listener::{self, Agent};
+use crate::record::{Record, Stage};
+use crate::socket;
+use crate::store::{ContainerDir, Lock, names};
+use crate::{clock, hooks, notify};
+
+/// A container in the making.
+#[derive(Debug)]
+pub(crate) struct Making<'a> {
+    request: &'a CreateRequest,
+    pub(super) decided: Decided,
+    dir: ContainerDir,
+    lock: Lock,
+    record: Record,
+    pub(super) cgroup: Option<Cgroup>,
+    channel: Option<Channel>,
+    /// Processes made, the last of them the container's; the ones before it only lead to it.
+    children: Vec<Child>,
+    gate: Option<OwnedFd>,
+    filter_file: Option<OwnedFd>,
+    pidfd_socket: Option<OwnedFd>,
+    /// The process waits for its id mappings until its pid is known.
+    owes_id_maps: bool,
+    /// All limits but the memory's are set.
+    pub(super) limits_set: bool,
+    /// Our end of the socket that a terminal in the foreground comes through.
+    console: Option<OwnedFd>,
+}
+
+/// A container that is made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub dir: ContainerDir,
+    pub lock: Lock,
+    pub record: Record,
+    pub pidfd: OwnedFd,
+    /// Our end of the socket that its terminal comes through.
+    pub console: Option<OwnedFd>,
+}
+
+impl<'a> Making<'a> {
+    /// Decides, reserves the id, records what will be made, makes the cgroup and lets the process be born.
+    ///
+    /// With a foreground, the terminal comes to this process instead of going to `--console-socket`.
+    pub fn begin(request: &'a CreateRequest, foreground: Option<&mut Foreground>) -> Result<Self> {
+        let decided = decide(request, foreground.is_none())?;
+        // Before the id is taken: a mistaken path leaves nothing to clean up.
+        let terminal = decided.plan.process.terminal;
+        let (console, theirs) = connect_console(terminal, request.console_socket.as_deref(), foreground)?;
+        let pidfd_socket = match &request.pidfd_socket {
+            Some(path) => {
+                let failed = || format!("failed to dail {}", path.display());
+                Some(socket::dial(path).doing(failed)?)
+            }
+            None => None,
+        };
+        let (dir, lock) = request.store.reserve(&request.id)?;
+        let record = match vacant_then_record(request, &decided) {
+            Ok(record) => record,
+            Err(e) => {
+                let _ = dir.remove();
+                return Err(e);
+            }
+        };
+        let mut making = Self {
+            request,
+            decided,
+            dir,
+            lock,
+            record,
+            cgroup: None,
+            channel: None,
+            children: Vec::new(),
+            gate: None,
+            filter_file: None,
+            pidfd_socket,
+            owes_id_maps: false,
+            limits_set: false,
+            console,
+        };
+        match making.give_birth(theirs) {
+            Ok(()) => Ok(making),
+            Err(e) => {
+                making.undo();
+                Err(e)
+            }
+        }
+    }
+
+    fn give_birth(&mut self, console: Option<OwnedFd>) -> Result<()> {
+        // The record comes first, then what it names.
+        self.record.write(&self.dir)?;
+        let record = self.dir.open_file(names::RECORD, OFlags::PATH).on_path("open", self.dir.file(names::RECORD))?;
+        let gate = gate::make(&self.dir)?;
+        if notify::manager().is_some() {
+            notify::make_directory(&self.dir)?;
+        }
+        if self.decided.plan.seccomp.is_some() {
+            self.filter_file = Some(self.dir.create(names::FILTER)?);
+        }
+        let cgroup = Cgroup::make(&self.decided.cgroup, &self.decided.plan.cgroup.resources)?;
+        let (ours, theirs) = Channel::pair()?;
+        let birthplace = cgroup.dir_fd()?;
+        let born_in_cgroup = birthplace.is_some() && self.decided.cgroup.mode == brig_cgroup::Mode::V2;
+        let job = child::create::Job {
+            plan: &self.decided.plan,
+            id: &self.request.id,
+            cgroup: &self.decided.cgroup,
+            born_in_cgroup,
+            gate: gate.as_fd(),
+            record: record.as_fd(),
+            filter: self.filter_file.as_ref().map(AsFd::as_fd),
+            console: console.as_ref().map(AsFd::as_fd),
+            preserve_fds: self.decided.passed.count,
+            called_as: &self.request.called_as,
+        };
+        let flags = child::create::first_flags(&self.decided.plan.namespaces);
+        match clone_process(flags, birthplace).map_err(|e| explain_clone(e, flags))? {
+            Cloned::Child => {
+                drop(ours);
+                child::create::run(job, &theirs)
+            }
+            Cloned::Parent(child) => self.children.push(child),
+        }
+        let pid = self.pid()?;
+        if !born_in_cgroup {
+            cgroup.attach(pid, birthplace.is_none())?;
+            ours.tell(ToChild::Attached, None)?;
+        }
+        self.cgroup = Some(cgroup);
+        self.channel = Some(ours);
+        self.gate = Some(gate);
+        Ok(())
+    }
+
+    /// The container's process.
+    fn child(&self) -> Result<&Child> {
+        self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process yet"))
+    }
+
+    /// Whose making it is.
+    pub fn id(&self) -> &crate::id::ContainerId {
+        &self.request.id
+    }
+
+    /// Its pid, for the pid file and for files below `/proc`.
+    pub fn pid(&self) -> Result<i32> {
+        Ok(self.child()?.pid.as_raw_nonzero().get())
+    }
+
+    /// Works beside the process, and for it, until it is ready to go on.
+    pub fn until_ready(&mut self) -> Result<()> {
+        // While it mounts, this process does what takes longest here.
+        self.compile_filter()?;
+        host_side::filter_devices(self)?;
+        while let Some(message) = self.hear()? {
+            match message {
+                FromChild::NeedIdMaps => self.owes_id_maps = true,
+                FromChild::Cloned(pid, pidfd) => self.cloned(pid, pidfd)?,
+                FromChild::NeedSource(index) => {
+                    let source = crate::sources::prepare(&self.decided.plan, index)?;
+                    self.tell(ToChild::Source, source.as_ref().map(AsFd::as_fd))?;
+                }
+                FromChild::RootfsReady => {
+                    host_side::hooks_and_limits(self)?;
+                    self.tell(ToChild::Go, None)?;
+                }
+                FromChild::Listener(number) => {
+                    self.hand_over_listener(number)?;
+                    self.tell(ToChild::Go, None)?;
+                }
+                FromChild::Ready => return self.last_touches(),
+                FromChild::Failed(e) => return Err(e),
+                FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
+                FromChild::Log(level, line) => log::log!(level, "{line}"),
+                FromChild::ProcContext(_) => {}
+            }
+            self.pay_id_maps()?;
+        }
+        Err(self.vanished())
+    }
+
+    fn program(&self) -> &str {
+        self.decided.plan.process.args.first().map_or("", String::as_str)
+    }
+
+    fn hear(&self) -> Result<Option<FromChild>> {
+        match &self.channel {
+            Some(channel) => channel.next(),
+            None => Ok(None),
+        }
+    }
+
+    fn tell(&self, what: ToChild, fd: Option<std::os::fd::BorrowedFd<'_>>) -> Result<()> {
+        self.channel.as_ref().map_or(Ok(()), |channel| channel.tell(what, fd))
+    }
+
+    fn compile_filter(&mut self) -> Result<()> {
+        let (Some(seccomp), Some(file)) = (&self.decided.plan.seccomp, &self.filter_file) else { return Ok(()) };
+        if let Some(filter) = LoadedFilter::compile(seccomp).doing(|| "linux.seccomp")? {
+            filter.write(file.as_fd())?;
+        }
+        Ok(())
+    }
+
+    /// A process that only led here has been followed by the next one.
+    fn cloned(&mut self, pid: i32, pidfd: OwnedFd) -> Result<()> {
+        let pid = rustix::process::Pid::from_raw(pid).ok_or_else(|| Error::new(Kind::Internal, "a clone without a pid"))?;
+        self.children.push(Child { pid, pidfd });
+        Ok(())
+    }
+
+    /// Id mappings are written once the process is known that waits for them: where it was cloned, its word and that of the
+    /// process that cloned it come in either order.
+    fn pay_id_maps(&mut self) -> Result<()> {
+        let known = self.children.len() >= child::create::processes_before_id_maps(&self.decided.plan.namespaces);
+        if self.owes_id_maps && known {
+            crate::userns::write_id_maps(self.pid()?, &self.decided.plan.id_maps)?;
+            self.owes_id_maps = false;
+            self.tell(ToChild::Mapped, None)?;
+        }
+        Ok(())
+    }
+
+    fn hand_over_listener(&self, number: i32) -> Result<()> {
+        let path = self.record.filter.as_ref().and_then(|f| f.listener_path.as_deref());
+        let filter = self.record.filter.clone().unwrap_or_default();
+        let path = path.ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
+        let pid = self.pid()?;
+        let state = hooks::state(&self.decided.plan, &self.request.id, brig_spec::Status::Creating, pid);
+        let agent = Agent { path, metadata: &filter.listener_metadata };
+        listener::hand_over(self.child()?.pidfd.as_fd(), number, agent, pid, state)
+    }
+
+    /// The process is set up: what remains is what would have been in its way.
+    fn last_touches(&mut self) -> Result<()> {
+        let pid = self.child()?.pid;
+        for limit in &self.decided.plan.process.rlimits {
+            brig_sys::process::set_rlimit_of(pid, limit.resource, limit.soft, limit.hard).map_err(|e| {
+                let text = brig_sys::errno_text(e);
+                Error::host(format!("error setting rlimit type {}: {text}", limit.resource))
+                    .with_errno(e)
+                    .hint("a hard limit above the caller's needs CAP_SYS_RESOURCE")
+            })?;
+        }
+        host_side::remaining_limits(self)?;
+        if let Some(socket) = &self.pidfd_socket {
+            socket::send_fd(socket.as_fd(), b"standard", self.child()?.pidfd.as_fd())
+                .map_err(Error::from)
+                .doing(|| "failed to setup pidfd")?;
+        }
+        Ok(())
+    }
+
+    /// From the replacement of the record on, the container depends on nobody; the word to go on only says so.
+    pub fn commit(&mut self) -> Result<()> {
+        let (child, before) = self.children.split_last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        for led_here in before {
+            reap(led_here.pidfd.as_fd(), true)?;
+        }
+        self.record.init = Some(Ident::of(child.pid, child.pidfd.as_fd())?);
+        self.record.stage = Stage::Created;
+        self.record.created = clock::now_ns();
+        self.record.write(&self.dir)?;
+        if let Some(cgroup) = &mut self.cgroup {
+            cgroup.keep();
+        }
+        self.tell(ToChild::Go, None)
+    }
+
+    /// Hands over a committed container.
+    pub fn into_made(mut self) -> Result<Made> {
+        let child = self.children.pop().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        Ok(Made { dir: self.dir, lock: self.lock, record: self.record, pidfd: child.pidfd, console: self.console })
+    }
+
+    /// The process ended without a word.
+    fn vanished(&mut self) -> Error {
+        let status = self.children.last().and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
+        let killed = status == Some(ExitStatus::Signaled(rustix::process::Signal::KILL.as_raw()));
+        let out_of_memory = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.oom_kills().is_ok_and(|n| n > Some(0)));
+        if killed && out_of_memory {
+            return Error::config("container init was OOM-killed (memory limit too low?)");
+        }
+        Error::host("procReady not received").hint(match status {
+            Some(ExitStatus::Signaled(signal)) => format!("the container's process was ended by signal {signal}"),
+            Some(ExitStatus::Exited(status)) => format!("the container's process exited with status {status}"),
+            None => "the container's process is gone".to_owned(),
+        })
+    }
+
+    /// Takes everything away again. What cannot be taken away stays in the record, for `delete`.
+    pub fn undo(&mut self) {
+        self.channel = None;
+        self.gate = None;
+        let had_process = !self.children.is_empty();
+        for child in self.children.drain(..) {
+            let _ = signal(child.pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
+            let _ = reap(child.pidfd.as_fd(), true);
+        }
+        let deadline = after(Duration::from_secs(10));
+        if let Err(e) = delete::remove_all(&self.dir, &self.record, deadline) {
+            log::debug!("undoing the creation of {}: {e}", self.request.id);
+            return;
+        }
+        if had_process {
+            delete::poststop_hooks(&self.record, &self.request.id);
+        }
+    }
+}
+
+fn vacant_then_record(request: &CreateRequest, decided: &Decided) -> Result<Record> {
+    // Whoever finds the record takes what lives in its cgroup for the container's.
+    decided.cgroup.check_vacant()?;
+    let mut record = first_record(request, decided)?;
+    if decided.plan.namespaces.mount == Ns::Host {
+        record.mounted_over = Some(crate::rootfs::mount_id_of(&decided.plan.rootfs)?);
+    }
+    Ok(record)
+}
+
+/// Which namespaces were asked for is in the call; what the errno means for them is not.
+fn explain_clone(e: SysError, flags: CloneFlags) -> Error {
+    let errno = e.errno;
+    let error = Error::from(e);
+    match errno {
+        Errno::PERM if !flags.is_empty() => error.hint("new namespaces need CAP_SYS_ADMIN, or a user namespace"),
+        Errno::NOSPC => error.hint("the limit of namespaces in /proc/sys/user is reached"),
+        Errno::AGAIN => error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max"),
+        Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
+        _ => error,
+    }
+}

@@ -1,0 +1,145 @@
+//! From the bundle to the plan and to the first record.
+
+use std::os::fd::OwnedFd;
+
+use brig_cgroup::{Layout, Names};
+use brig_plan::{Ns, Plan};
+use brig_spec::Spec;
+
+use super::CreateRequest;
+use crate::bundle::{Bundle, open_rootfs};
+use crate::error::{Error, Result};
+use crate::fds::{self, Passed};
+use crate::host;
+use crate::notify;
+use crate::ident::Ident;
+use crate::record::{FilterRecord, Record, Stage};
+
+/// Everything that is decided before anything is made.
+#[derive(Debug)]
+pub(super) struct Decided {
+    pub spec: Spec,
+    pub plan: Plan,
+    pub cgroup: Names,
+    pub passed: Passed,
+    /// The root file system, open; its path is known to be without links.
+    pub _rootfs: OwnedFd,
+}
+
+/// Decides. Makes nothing.
+pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided> {
+    let bundle = Bundle::enter(request.bundle.as_deref())?;
+    let layout = Layout::detect()?;
+    let facts = host::probe(&bundle.spec, &layout)?;
+    let wishes = brig_plan::Request {
+        id: request.id.as_str().to_owned(),
+        bundle: bundle.dir.clone(),
+        no_pivot: request.no_pivot,
+        systemd_cgroup: request.systemd_cgroup,
+        rootless: request.rootless,
+        keep_keyring: request.no_new_keyring,
+        detached,
+        console_socket: request.console_socket.is_some(),
+    };
+    let (mut plan, warnings) = Plan::new(&bundle.spec, &wishes, &facts).map_err(from_problem)?;
+    for warning in warnings {
+        // At a level that the log does not show unasked: callers take whatever is on it for the error.
+        log::debug!("{warning}");
+    }
+    unsupported(&plan)?;
+    let rootfs = open_rootfs(&plan.rootfs)?;
+    let passed = fds::passed(request.preserve_fds, true)?;
+    plan.process.env.extend(passed.env.iter().cloned());
+    if notify::manager().is_some() {
+        let (mount, variable) = notify::provisions(&request.store, &request.id, plan.mounts.len());
+        plan.mounts.push(mount);
+        plan.process.env.retain(|e| !e.starts_with("NOTIFY_SOCKET="));
+        plan.process.env.push(variable);
+    }
+    let cgroup = Names::decide(
+        &layout,
+        &brig_cgroup::Request {
+            cgroups_path: &plan.cgroup.path,
+            id: request.id.as_str(),
+            rootless: plan.rootless_cgroups,
+        },
+    )?;
+    Ok(Decided { spec: bundle.spec, plan, cgroup, passed, _rootfs: rootfs })
+}
+
+/// A complaint of the planner as an error.
+pub(crate) fn from_problem(problem: brig_plan::Problem) -> Error {
+    let error = Error::config(problem.to_string());
+    match problem.hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// What the plan can hold and this build cannot do yet: nothing that is asked for is dropped in silence.
+fn unsupported(plan: &Plan) -> Result<()> {
+    let refuse = |what: &str| Err(Error::config(format!("{what} is not supported by this build")));
+    if plan.cgroup.systemd {
+        return refuse("--systemd-cgroup");
+    }
+    if !plan.net_devices.is_empty() {
+        return refuse("linux.netDevices");
+    }
+    if plan.intel_rdt.is_some() {
+        return refuse("linux.intelRdt");
+    }
+    Ok(())
+}
+
+/// The record before anything of the container is there.
+pub(super) fn first_record(request: &CreateRequest, decided: &Decided) -> Result<Record> {
+    let Decided { spec, plan, .. } = decided;
+    let linux = spec.linux.clone().unwrap_or_default();
+    Ok(Record {
+        version: Record::VERSION,
+        stage: Stage::Creating,
+        boot: crate::boot::id_for(request.store.root()),
+        creator: Ident::own()?,
+        init: None,
+        created: 0,
+        oci_version: plan.oci_version.clone(),
+        bundle: plan.bundle.clone(),
+        rootfs: plan.rootfs.clone(),
+        annotations: plan.annotations.clone(),
+        cgroup: decided.cgroup.clone(),
+        namespaces: namespace_flags(plan),
+        own_pid_namespace: plan.namespaces.pid == Ns::New,
+        rootless: plan.rootless_euid,
+        keep_keyring: plan.keep_keyring,
+        process: spec.process.clone().unwrap_or_default(),
+        personality: plan.process.personality,
+        memory_policy: linux.memory_policy,
+        filter: plan.seccomp.as_ref().map(|seccomp| FilterRecord {
+            listener_path: Some(seccomp.listener_path.clone()).filter(|path| !path.is_empty()),
+            listener_metadata: seccomp.listener_metadata.clone(),
+        }),
+        resources: plan.cgroup.resources.clone(),
+        hooks: spec.hooks.clone().unwrap_or_default(),
+        mounted_over: None,
+        called_as: request.called_as.clone(),
+    })
+}
+
+/// The namespaces that `exec` has to join, as flags of setns(2).
+fn namespace_flags(plan: &Plan) -> u64 {
+    use brig_sys::process::CloneFlags;
+    let ns = &plan.namespaces;
+    [
+        (&ns.user, CloneFlags::NEWUSER),
+        (&ns.mount, CloneFlags::NEWNS),
+        (&ns.pid, CloneFlags::NEWPID),
+        (&ns.network, CloneFlags::NEWNET),
+        (&ns.ipc, CloneFlags::NEWIPC),
+        (&ns.uts, CloneFlags::NEWUTS),
+        (&ns.cgroup, CloneFlags::NEWCGROUP),
+        (&ns.time, CloneFlags::NEWTIME),
+    ]
+    .into_iter()
+    .filter(|(ns, _)| ns.is_private())
+    .fold(0, |flags, (_, flag)| flags | flag.bits())
+}

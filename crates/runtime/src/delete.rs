@@ -1,0 +1,221 @@
+//! `delete`: takes away whatever of a container there is, however far it came and whoever was killed at it.
+//!
+//! The order is what makes it repeatable: first nobody may add anything (the creator is stopped, the lock taken), then the
+//! processes go, then what they lived in, and the record last. Killed at any point, the next try goes on from there.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+
+use brig_cgroup::{Cgroup, Layout, Names};
+use brig_spec::Status;
+use brig_sys::process::signal;
+use brig_sys::{Context, SysError};
+
+use crate::container::Container;
+use crate::deadline::{after, timespec_until};
+use crate::error::{Doing, Error, Kind, Result};
+use crate::hooks::{self, HookKind};
+use crate::id::ContainerId;
+use crate::record::{Record, Stage};
+use crate::store::{ContainerDir, Lock, Store};
+use crate::{gate, rootfs};
+
+/// How long a command that is not making the container may hold its lock before `delete --force` ends it.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Unless `--timeout` says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Removes a container. With `force`, whatever its state, and a missing one is no error; without, what is stopped or was
+/// abandoned by its creator, and what only waits for `start`.
+///
+/// # Errors
+///
+/// The container lives; a task cannot be killed within the timeout: the error names it, and the record stays, so that the
+/// next try goes on.
+pub fn delete(store: &Store, id: &ContainerId, force: bool, timeout: Duration) -> Result<()> {
+    let deadline = after(timeout);
+    let dir = match store.open(id) {
+        Err(e) if force && e.kind() == Kind::NotFound => return Ok(()),
+        other => other?,
+    };
+    match delete_open(dir, force, deadline) {
+        // Somebody else finished the same job.
+        Err(e) if force && e.kind() == Kind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn delete_open(dir: ContainerDir, force: bool, deadline: Instant) -> Result<()> {
+    let lock = if force { take_over(&dir, deadline)? } else { dir.lock(deadline)? };
+    let record = match Record::read(&dir) {
+        Ok(Some(record)) => record,
+        damaged if force => return remove_unrecorded(&dir, damaged.err(), deadline),
+        // `create` was killed before it made anything but the directory.
+        Ok(None) => {
+            dir.remove()?;
+            return Err(Error::not_found());
+        }
+        Err(e) => return Err(e),
+    };
+    let container = Container { dir, record };
+    if !force {
+        check_removable(&container)?;
+    }
+    remove_all(&container.dir, &container.record, deadline)?;
+    drop(lock);
+    poststop_hooks(&container.record, container.id());
+    Ok(())
+}
+
+/// What may go without force.
+fn check_removable(container: &Container) -> Result<()> {
+    match container.status()? {
+        // A created container has not run anything of its own yet.
+        Status::Stopped | Status::Created => Ok(()),
+        status => {
+            let id = container.id();
+            Err(Error::state(format!("cannot delete container {id} that is not stopped: {status}"))
+                .hint("stop it, or use --force"))
+        }
+    }
+}
+
+/// Takes the lock from whoever has it: a creator at once, any other command after it has had some time to finish.
+fn take_over(dir: &ContainerDir, deadline: Instant) -> Result<Lock> {
+    let mut patience = after(GRACE).min(deadline);
+    loop {
+        if let Some(lock) = dir.try_lock()? {
+            return Ok(lock);
+        }
+        let creating = !matches!(Record::read(dir), Ok(Some(record)) if record.stage == Stage::Created);
+        if !creating && let Ok(lock) = dir.lock(patience) {
+            return Ok(lock);
+        }
+        if let Some(holder) = dir.lock_holder()? {
+            stop(&holder.pidfd, deadline).doing(|| format!("stopping process {}, which is changing the container", holder.pid))?;
+        }
+        if timespec_until(deadline).is_none() {
+            return dir.lock(deadline);
+        }
+        patience = deadline;
+    }
+}
+
+/// Kills a process and waits until it has ended.
+fn stop(pidfd: &OwnedFd, deadline: Instant) -> Result<()> {
+    match signal(pidfd.as_fd(), rustix::process::Signal::KILL.as_raw()) {
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(e) => return Err(SysError::new("pidfd_send_signal", "", e).into()),
+    }
+    if wait_ended(pidfd, deadline)? { Ok(()) } else { Err(Error::host("it does not end")) }
+}
+
+/// Waits for the end of a process; false when the deadline passed first.
+pub(crate) fn wait_ended(pidfd: &OwnedFd, deadline: Instant) -> Result<bool> {
+    loop {
+        let left = timespec_until(deadline).unwrap_or(rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 });
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        match poll(&mut fds, Some(&left)) {
+            Ok(n) => return Ok(n > 0),
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(SysError::new("poll", "a pidfd", e).into()),
+        }
+    }
+}
+
+/// Removes everything that a record names. The caller holds the lock.
+///
+/// # Errors
+///
+/// What could not be removed; the record stays then.
+pub(crate) fn remove_all(dir: &ContainerDir, record: &Record, deadline: Instant) -> Result<()> {
+    let cgroup = Cgroup::open(&record.cgroup)?;
+    end_processes(dir, record, &cgroup, deadline)?;
+    cgroup.remove(deadline).doing(|| "removing the cgroup")?;
+    if let Some(before) = record.mounted_over {
+        unmount_rootfs(record, before)?;
+    }
+    dir.remove().doing(|| "removing the record")
+}
+
+/// Ends all processes of the container and waits until they are gone.
+fn end_processes(dir: &ContainerDir, record: &Record, cgroup: &Cgroup, deadline: Instant) -> Result<()> {
+    // The end of a pid namespace's first process ends all in it; everything else is found by its cgroup.
+    let container = record.init.map(|init| init.open()).transpose()?.flatten();
+    if let Some(pidfd) = &container {
+        let _ = signal(pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
+    }
+    // Frozen, they would not notice.
+    cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
+    if let Some(pidfd) = &container
+        && !wait_ended(pidfd, deadline)?
+    {
+        return Err(stuck(record));
+    }
+    // A creator that was killed may have left a child that had not reached the cgroup yet; it ends by itself.
+    if record.stage == Stage::Creating && !gate::wait_abandoned(dir, deadline)? {
+        return Err(Error::host("a process that was making the container does not end"));
+    }
+    cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")
+}
+
+fn stuck(record: &Record) -> Error {
+    let pid = record.init.map_or(0, |init| init.pid);
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    Error::host(format!("container init still running: process {pid} does not end, it waits in {}", read("wchan").trim()))
+        .hint("a task in uninterruptible sleep is waiting for a device or a network file system; try again when that answers")
+}
+
+/// Without a mount namespace of its own, the container's mounts were made on the host: whatever lies over the root file system
+/// now and did not before.
+fn unmount_rootfs(record: &Record, before: u64) -> Result<()> {
+    loop {
+        match rootfs::mount_id_of(&record.rootfs) {
+            Ok(id) if id != before => {}
+            _ => return Ok(()),
+        }
+        unmount(&record.rootfs, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).on_path("umount", &record.rootfs)?;
+    }
+}
+
+/// There is a directory, but nothing legible in it: then what follows from the id is removed.
+fn remove_unrecorded(dir: &ContainerDir, damage: Option<Error>, deadline: Instant) -> Result<()> {
+    if let Some(damage) = damage {
+        log::warn!("removing container {} without its record: {damage}", dir.id());
+        let layout = Layout::detect()?;
+        let request = brig_cgroup::Request { cgroups_path: "", id: dir.id().as_str(), rootless: false };
+        if let Ok(names) = Names::decide(&layout, &request) {
+            let cgroup = Cgroup::open(&names)?;
+            cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
+            cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")?;
+            cgroup.remove(deadline).doing(|| "removing the cgroup")?;
+        }
+    }
+    dir.remove()
+}
+
+/// `poststop`: all are run, and a failure is only told, since the container is gone already.
+pub(crate) fn poststop_hooks(record: &Record, id: &ContainerId) {
+    if record.hooks.poststop.is_empty() {
+        return;
+    }
+    let hooks = brig_plan::hooks(&record.hooks).poststop;
+    let state = hooks::to_json(&brig_spec::State {
+        oci_version: record.oci_version.clone(),
+        id: id.as_str().to_owned(),
+        status: Status::Stopped,
+        pid: 0,
+        bundle: record.bundle.to_string_lossy().into_owned(),
+        annotations: record.annotations.clone(),
+    });
+    for (index, hook) in hooks.iter().enumerate() {
+        if let Err(e) = hooks::run_all(HookKind::Poststop, std::slice::from_ref(hook), &state, None) {
+            log::warn!("poststop hook #{index} of container {id}: {e}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A process on its way into a container.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use brig_cgroup::{Cgroup, Mode};
+use brig_plan::{Process, ProcessContext};
+use brig_spec::Status;
+use brig_sys::process::{Child, CloneFlags, Cloned, clone_process, reap, signal};
+use brig_sys::{Context, SysError};
+
+use super::{ExecRequest, process, stopped};
+use crate::channel::{Channel, FromChild, ToChild};
+use crate::child;
+use crate::container::Container;
+use crate::create::from_problem;
+use crate::error::{Doing, Error, Kind, Result};
+use crate::foreground::{Foreground, connect_console, receive_master};
+use crate::listener::{self, Agent};
+use crate::store::names;
+use crate::{fds, host, pidfile, socket};
+
+/// A process on its way into a container.
+#[derive(Debug)]
+pub(super) struct Joining<'a> {
+    request: &'a ExecRequest,
+    container: Container,
+    process: Process,
+    channel: Channel,
+    /// Processes made, the last of them the container's; the one before it only led to it.
+    children: Vec<Child>,
+    /// Our end of the socket that a terminal in the foreground comes through.
+    console: Option<OwnedFd>,
+    pidfd_socket: Option<OwnedFd>,
+}
+
+impl<'a> Joining<'a> {
+    /// Checks what can be checked beforehand and lets the process be born, inside the container's cgroup.
+    pub fn begin(request: &'a ExecRequest, foreground: Option<&mut Foreground>) -> Result<Self> {
+        let container = Container::load(&request.store, &request.id)?;
+        check_status(&container, request.ignore_paused)?;
+        let init = container.init()?.ok_or_else(stopped)?;
+        let process = plan(request, &container)?;
+        let (console, theirs) = connect_console(process.terminal, request.console_socket.as_deref(), foreground)?;
+        let pidfd_socket = match &request.pidfd_socket {
+            Some(path) => Some(socket::dial(path).doing(|| format!("failed to dail {}", path.display()))?),
+            None => None,
+        };
+        let passed = fds::passed(request.preserve_fds, false)?;
+        let filter = match &container.record.filter {
+            Some(_) => Some(open_filter(&container)?),
+            None => None,
+        };
+        let cgroup = container.cgroup()?;
+        let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
+        let birthplace = cgroup.dir_fd()?;
+        let born_in_cgroup = birthplace.is_some() && container.record.cgroup.mode == Mode::V2;
+        let (ours, channel) = Channel::pair()?;
+        let job = child::exec::Job {
+            id: &request.id,
+            record: &container.record,
+            init: init.as_fd(),
+            process: &process,
+            filter: filter.as_ref().map(AsFd::as_fd),
+            born_in_cgroup,
+            console: theirs.as_ref().map(AsFd::as_fd),
+            preserve_fds: passed.count,
+            called_as: &request.called_as,
+        };
+        let mut cloned = clone_process(CloneFlags::empty(), birthplace);
+        if matches!(&cloned, Err(e) if e.errno == Errno::BUSY) && request.cgroup.is_empty() {
+            // Processes of the container have moved to cgroups below its own, which then can hold none: join the first of them.
+            let init = container.record.init.map_or(0, |init| init.pid);
+            if let Some(current) = cgroup.current_of(init)? {
+                cloned = clone_process(CloneFlags::empty(), Some(current.as_fd()));
+            }
+        }
+        let child = match cloned.map_err(|e| explain_birth(e, &cgroup))? {
+            Cloned::Parent(child) => child,
+            Cloned::Child => {
+                drop(ours);
+                child::exec::run(job, &channel)
+            }
+        };
+        drop(channel);
+        let pid = child.pid.as_raw_nonzero().get();
+        let mut joining = Self {
+            request,
+            process,
+            channel: ours,
+            children: vec![child],
+            console,
+            pidfd_socket,
+            container,
+        };
+        if !born_in_cgroup {
+            let attached = cgroup.attach(pid, birthplace.is_none()).map_err(Error::from);
+            if let Err(e) = attached.and_then(|()| joining.channel.tell(ToChild::Attached, None)) {
+                joining.undo();
+                return Err(e);
+            }
+        }
+        Ok(joining)
+    }
+
+    fn child(&self) -> Result<&Child> {
+        self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))
+    }
+
+    /// Works for the process until it is ready to go on.
+    pub fn until_ready(&mut self) -> Result<()> {
+        while let Some(message) = self.channel.next()? {
+            match message {
+                FromChild::Cloned(pid, pidfd) => {
+                    let pid = rustix::process::Pid::from_raw(pid);
+                    let pid = pid.ok_or_else(|| Error::new(Kind::Internal, "a clone without a pid"))?;
+                    self.children.push(Child { pid, pidfd });
+                }
+                FromChild::Listener(number) => {
+                    self.hand_over_listener(number)?;
+                    self.channel.tell(ToChild::Go, None)?;
+                }
+                FromChild::Ready => return Ok(()),
+                FromChild::Failed(e) => return Err(e),
+                FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
+                FromChild::Log(level, line) => log::log!(level, "{line}"),
+                other => return Err(Error::new(Kind::Internal, format!("unexpected message {other:?}"))),
+            }
+        }
+        Err(self.vanished())
+    }
+
+    fn program(&self) -> &str {
+        self.process.args.first().map_or("", String::as_str)
+    }
+
+    fn hand_over_listener(&self, number: i32) -> Result<()> {
+        let filter = self.container.record.filter.clone().unwrap_or_default();
+        let path = filter.listener_path.ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
+        let agent = Agent { path: &path, metadata: &filter.listener_metadata };
+        let record = &self.container.record;
+        let state = brig_spec::State {
+            oci_version: record.oci_version.clone(),
+            id: self.request.id.as_str().to_owned(),
+            status: Status::Running,
+            pid: record.init.map_or(0, |init| init.pid),
+            bundle: record.bundle.to_string_lossy().into_owned(),
+            annotations: record.annotations.clone(),
+        };
+        let child = self.child()?;
+        listener::hand_over(child.pidfd.as_fd(), number, agent, child.pid.as_raw_nonzero().get(), state)
+    }
+
+    /// Sets what needs the host's privilege, tells whoever waits for it, and lets the process execute its program.
+    pub fn let_go(&mut self) -> Result<()> {
+        let (child, before) = self.children.split_last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        for led_here in before {
+            reap(led_here.pidfd.as_fd(), true)?;
+        }
+        for limit in &self.process.rlimits {
+            brig_sys::process::set_rlimit_of(child.pid, limit.resource, limit.soft, limit.hard).map_err(|e| {
+                Error::host(format!("error setting rlimit type {}: {}", limit.resource, brig_sys::errno_text(e)))
+            })?;
+        }
+        if let Some(socket) = &self.pidfd_socket {
+            socket::send_fd(socket.as_fd(), b"setns", child.pidfd.as_fd())
+                .map_err(Error::from)
+                .doing(|| "failed to setup pidfd")?;
+        }
+        if let Some(path) = &self.request.pid_file {
+            pidfile::write(path, child.pid.as_raw_nonzero().get())?;
+        }
+        self.channel.tell(ToChild::Go, None)?;
+        // The channel closes with the execve.
+        match self.channel.next()? {
+            Some(FromChild::InitFailed(fault)) => {
+                if let Some(path) = &self.request.pid_file {
+                    let _ = rustix::fs::unlink(path);
+                }
+                Err(fault.into_error(self.program()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn vanished(&self) -> Error {
+        let killed = self.children.last().and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
+        let oom = self.container.cgroup().and_then(|cgroup| Ok(cgroup.oom_kills()?)).is_ok_and(|n| n > Some(0));
+        let suffix = if oom { " (possibly OOM-killed)" } else { "" };
+        log::debug!("the process ended with {killed:?}");
+        Error::host(format!("procReady not received{suffix}"))
+    }
+
+    /// Ends whatever there is of the process.
+    pub fn undo(&mut self) {
+        for child in self.children.drain(..) {
+            let _ = signal(child.pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
+            let _ = reap(child.pidfd.as_fd(), true);
+        }
+    }
+
+    /// The running process, with the master of its terminal if it has one here.
+    pub fn into_process(mut self) -> Result<(OwnedFd, Option<OwnedFd>)> {
+        let child = self.children.pop().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        let master = self.console.as_ref().map(receive_master).transpose()?;
+        Ok((child.pidfd, master))
+    }
+}
+
+fn check_status(container: &Container, ignore_paused: bool) -> Result<()> {
+    match container.status()? {
+        Status::Created | Status::Running => Ok(()),
+        Status::Paused if ignore_paused => Ok(()),
+        Status::Paused => {
+            Err(Error::state("cannot exec in a paused container (use --ignore-paused to override)"))
+        }
+        Status::Stopped | Status::Creating => Err(stopped()),
+    }
+}
+
+fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
+    let record = &container.record;
+    let described = process::describe(&request.program, record)?;
+    let context = ProcessContext {
+        rootless_euid: record.rootless,
+        user_namespace: record.namespaces & CloneFlags::NEWUSER.bits() != 0,
+        detached: request.detach,
+        console_socket: request.console_socket.is_some(),
+        ..ProcessContext::default()
+    };
+    let draft = brig_plan::process(&described, &context, &host::probe_process(&described));
+    let (mut process, warnings) = draft.into_result().map_err(from_problem)?;
+    for warning in warnings {
+        log::debug!("{warning}");
+    }
+    // These hold for every process of the container.
+    process.personality = record.personality;
+    process.memory_policy = brig_plan::memory_policy_of(record.memory_policy.as_ref()).map_err(from_problem)?;
+    Ok(process)
+}
+
+fn open_filter(container: &Container) -> Result<OwnedFd> {
+    let path = container.dir.file(names::FILTER);
+    Ok(container.dir.open_file(names::FILTER, OFlags::RDONLY).on_path("open", path)?)
+}
+
+fn explain_birth(e: SysError, cgroup: &Cgroup) -> Error {
+    let errno = e.errno;
+    let error = Error::from(e);
+    match errno {
+        Errno::NOENT | Errno::NODEV => Error::host(format!(
+            "error adding process to cgroups: {}: no such file or directory",
+            cgroup.names().groups.iter().find(|g| g.unified).map(|g| g.dir().display().to_string()).unwrap_or_default()
+        ))
+        .with_errno(errno),
+        Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
+        Errno::AGAIN => error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max"),
+        _ => error,
+    }
+}

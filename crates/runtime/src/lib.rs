@@ -1,0 +1,59 @@
+//! The life of a container: making it, letting it run, joining it, ending it.
+//!
+//! One file for each command; `create` and `exec` are stories of their own with the made process's side in `child`. What
+//! they have in common: the [record](record) on disk, the [lock](store) in its directory, the [gate](gate) between created
+//! and running, and processes as pidfds with an [identity](ident) that can be written down.
+
+mod boot;
+mod bundle;
+mod channel;
+mod child;
+mod clock;
+mod container;
+mod create;
+mod deadline;
+mod delete;
+mod error;
+mod exec;
+mod explain;
+mod fds;
+mod filter;
+mod foreground;
+mod gate;
+mod hooks;
+mod host;
+mod id;
+mod ident;
+mod kill;
+mod listener;
+mod mountinfo;
+mod notify;
+mod passwd;
+mod pause;
+mod pidfile;
+mod rdt;
+mod record;
+mod rootfs;
+mod run;
+mod socket;
+mod sources;
+mod start;
+mod stats;
+mod store;
+pub mod timestamp;
+mod update;
+mod userns;
+
+pub use container::{Container, Listed, list};
+pub use create::{CreateRequest, create};
+pub use delete::{DEFAULT_TIMEOUT, delete};
+pub use error::{Error, Kind, Result};
+pub use exec::{Changes, ExecRequest, Program, exec};
+pub use id::ContainerId;
+pub use kill::kill;
+pub use pause::{pause, resume};
+pub use run::{RunOptions, run};
+pub use start::start;
+pub use stats::{Event, events, processes, stats};
+pub use update::update;
+pub use store::Store;
