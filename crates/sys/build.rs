@@ -1,7 +1,10 @@
 //! Builds the init program (`stub/main.rs`): a static executable of a few kilobytes without a libc, which `src/init`
 //! embeds. It uses the compiler and target of this build, no network and no other file than its sources.
 
-#![allow(clippy::disallowed_methods, reason = "a build script writes to OUT_DIR and runs the compiler")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a build script writes to OUT_DIR and runs the compiler"
+)]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -23,20 +26,62 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err(format!("the init program has grown to {} bytes", image.len()).into());
     }
     fs::write(out.join("init.bin"), image)?;
-    fs::write(out.join("init.rs"), format!("const BASE: u64 = {base:#x};\nconst ENTRY: u64 = {entry:#x};\n"))?;
+    fs::write(
+        out.join("init.rs"),
+        format!("const BASE: u64 = {base:#x};\nconst ENTRY: u64 = {entry:#x};\n"),
+    )?;
     Ok(())
 }
 
 fn compile(out: &Path) -> Result<(), Box<dyn Error>> {
     let mut rustc = Command::new(env::var("RUSTC")?);
-    rustc.args(["stub/main.rs", "--crate-name", "init", "--edition", "2024", "--crate-type", "bin"]);
-    rustc.args(["-C", "opt-level=s", "-C", "panic=abort", "-C", "lto=fat", "-C", "codegen-units=1"]);
-    rustc.args(["-C", "strip=symbols", "-C", "relocation-model=static", "-C", "force-unwind-tables=no"]);
-    rustc.args(["-C", "target-feature=+crt-static", "-C", "overflow-checks=off", "-C", "debug-assertions=off"]);
+    rustc.args([
+        "stub/main.rs",
+        "--crate-name",
+        "init",
+        "--edition",
+        "2024",
+        "--crate-type",
+        "bin",
+    ]);
+    rustc.args([
+        "-C",
+        "opt-level=s",
+        "-C",
+        "panic=abort",
+        "-C",
+        "lto=fat",
+        "-C",
+        "codegen-units=1",
+    ]);
+    rustc.args([
+        "-C",
+        "strip=symbols",
+        "-C",
+        "relocation-model=static",
+        "-C",
+        "force-unwind-tables=no",
+    ]);
+    rustc.args([
+        "-C",
+        "target-feature=+crt-static",
+        "-C",
+        "overflow-checks=off",
+        "-C",
+        "debug-assertions=off",
+    ]);
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         rustc.arg("-C").arg(format!("linker={linker}"));
     }
-    for arg in ["-nostdlib", "-nostartfiles", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,-z,norelro", "-Wl,-n"] {
+    for arg in [
+        "-nostdlib",
+        "-nostartfiles",
+        "-static",
+        "-no-pie",
+        "-Wl,--build-id=none",
+        "-Wl,-z,norelro",
+        "-Wl,-n",
+    ] {
         rustc.arg("-C").arg(format!("link-arg={arg}"));
     }
     rustc.arg("--target").arg(env::var("TARGET")?).arg("-o").arg(out);
@@ -50,10 +95,14 @@ fn compile(out: &Path) -> Result<(), Box<dyn Error>> {
 /// The loadable segments as they lie in memory, with room for an ELF header in front: (address, entry point, bytes).
 fn flatten(elf: &[u8]) -> Result<(u64, u64, Vec<u8>), Box<dyn Error>> {
     let word = |at: usize| -> Result<u64, Box<dyn Error>> {
-        Ok(u64::from_le_bytes(elf.get(at..at + 8).ok_or("truncated ELF file")?.try_into()?))
+        Ok(u64::from_le_bytes(
+            elf.get(at..at + 8).ok_or("truncated ELF file")?.try_into()?,
+        ))
     };
     let half = |at: usize| -> Result<usize, Box<dyn Error>> {
-        Ok(usize::from(u16::from_le_bytes(elf.get(at..at + 2).ok_or("truncated ELF file")?.try_into()?)))
+        Ok(usize::from(u16::from_le_bytes(
+            elf.get(at..at + 2).ok_or("truncated ELF file")?.try_into()?,
+        )))
     };
     let (entry, table) = (word(24)?, usize::try_from(word(32)?)?);
     let (size, count) = (half(54)?, half(56)?);
@@ -66,7 +115,9 @@ fn flatten(elf: &[u8]) -> Result<(u64, u64, Vec<u8>), Box<dyn Error>> {
                 return Err("the init program has variables that start as zero; they would need a segment of their own".into());
             }
             let offset = usize::try_from(offset)?;
-            let bytes = elf.get(offset..offset + usize::try_from(length)?).ok_or("truncated ELF file")?;
+            let bytes = elf
+                .get(offset..offset + usize::try_from(length)?)
+                .ok_or("truncated ELF file")?;
             segments.push((address, bytes));
         }
     }

@@ -12,26 +12,116 @@ use crate::{Run, host, runtime};
 
 /// Programs of busybox that tests use.
 const APPLETS: &[&str] = &[
-    "sh", "ash", "true", "false", "cat", "ls", "id", "pwd", "env", "echo", "printf", "sleep", "mkdir", "rmdir", "rm", "mv", "cp",
-    "ln", "readlink", "stat", "touch", "chmod", "chown", "mount", "umount", "mountpoint", "ps", "kill", "killall", "grep", "sed",
-    "awk", "head", "tail", "wc", "cut", "sort", "tr", "test", "[", "nproc", "hostname", "dd", "mknod", "tty", "stty", "ip",
-    "ifconfig", "df", "du", "find", "xargs", "seq", "expr", "date", "usleep", "timeout", "nohup", "setsid", "su", "dmesg", "sysctl",
-    "ping", "whoami", "chroot", "unshare", "nsenter", "dmesg", "sync", "tee", "yes", "od", "hexdump", "top", "free", "uname",
-    "ionice", "renice", "nice", "chrt", "taskset", "flock", "mkfifo", "basename", "dirname", "realpath", "ulimit", "trap",
+    "sh",
+    "ash",
+    "true",
+    "false",
+    "cat",
+    "ls",
+    "id",
+    "pwd",
+    "env",
+    "echo",
+    "printf",
+    "sleep",
+    "mkdir",
+    "rmdir",
+    "rm",
+    "mv",
+    "cp",
+    "ln",
+    "readlink",
+    "stat",
+    "touch",
+    "chmod",
+    "chown",
+    "mount",
+    "umount",
+    "mountpoint",
+    "ps",
+    "kill",
+    "killall",
+    "grep",
+    "sed",
+    "awk",
+    "head",
+    "tail",
+    "wc",
+    "cut",
+    "sort",
+    "tr",
+    "test",
+    "[",
+    "nproc",
+    "hostname",
+    "dd",
+    "mknod",
+    "tty",
+    "stty",
+    "ip",
+    "ifconfig",
+    "df",
+    "du",
+    "find",
+    "xargs",
+    "seq",
+    "expr",
+    "date",
+    "usleep",
+    "timeout",
+    "nohup",
+    "setsid",
+    "su",
+    "dmesg",
+    "sysctl",
+    "ping",
+    "whoami",
+    "chroot",
+    "unshare",
+    "nsenter",
+    "dmesg",
+    "sync",
+    "tee",
+    "yes",
+    "od",
+    "hexdump",
+    "top",
+    "free",
+    "uname",
+    "ionice",
+    "renice",
+    "nice",
+    "chrt",
+    "taskset",
+    "flock",
+    "mkfifo",
+    "basename",
+    "dirname",
+    "realpath",
+    "ulimit",
+    "trap",
 ];
 
 /// Makes a root file system in a directory.
 pub fn rootfs(dir: &Path) {
-    for sub in ["bin", "dev", "proc", "sys", "tmp", "etc", "root", "usr/bin", "var"] {
+    for sub in [
+        "bin", "dev", "proc", "sys", "tmp", "etc", "root", "usr/bin", "var",
+    ] {
         fs::create_dir_all(dir.join(sub)).unwrap();
     }
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().find(|p| Path::new(p).exists());
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"]
+        .iter()
+        .find(|p| Path::new(p).exists());
     let busybox = busybox.expect("busybox is missing: install busybox-static");
     fs::copy(busybox, dir.join("bin/busybox")).unwrap();
     for applet in APPLETS {
         let _ = symlink("busybox", dir.join("bin").join(applet));
     }
-    fs::write(dir.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n").unwrap();
+    fs::write(
+        dir.join("etc/passwd"),
+        "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n",
+    )
+    .unwrap();
 }
 
 /// A bundle, and the container made of it.
@@ -56,13 +146,22 @@ impl Bundle {
     /// A bundle whose container runs this command.
     pub fn new(args: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let id = format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let id = format!(
+            "t{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let dir = tempfile::Builder::new().prefix("brig-test-").tempdir().unwrap();
         // The container's users must be able to get at their root file system.
         fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         rootfs(&dir.path().join("rootfs"));
         let root = dir.path().join("state");
-        let mut bundle = Self { dir, config: default_config(&id), id, root };
+        let mut bundle = Self {
+            dir,
+            config: default_config(&id),
+            id,
+            root,
+        };
         bundle.args(args);
         bundle
     }
@@ -129,7 +228,11 @@ impl Bundle {
 
     /// Writes `config.json`.
     pub fn write_config(&self) {
-        fs::write(self.path().join("config.json"), serde_json::to_vec_pretty(&self.config).unwrap()).unwrap();
+        fs::write(
+            self.path().join("config.json"),
+            serde_json::to_vec_pretty(&self.config).unwrap(),
+        )
+        .unwrap();
     }
 
     /// The runtime with this test's root; the rest of the command line is to be added.
@@ -141,7 +244,11 @@ impl Bundle {
     /// A command on the container; `create` and `run` get the bundle.
     pub fn brig(&self, command: &str) -> Run {
         let run = self.runtime().arg(command);
-        if matches!(command, "create" | "run") { run.arg("--bundle").arg(self.path()) } else { run }
+        if matches!(command, "create" | "run") {
+            run.arg("--bundle").arg(self.path())
+        } else {
+            run
+        }
     }
 
     /// `run ID` in the foreground.
@@ -194,8 +301,10 @@ impl Bundle {
 
     /// What is there of the container: record, cgroups, mounts.
     pub fn leftovers(&self) -> Vec<String> {
-        let mut left: Vec<String> =
-            host::cgroup_dirs(&self.cgroup()).iter().map(|dir| dir.display().to_string()).collect();
+        let mut left: Vec<String> = host::cgroup_dirs(&self.cgroup())
+            .iter()
+            .map(|dir| dir.display().to_string())
+            .collect();
         if self.root.join(&self.id).exists() {
             left.push(self.root.join(&self.id).display().to_string());
         }
@@ -212,7 +321,11 @@ impl Bundle {
 
 impl Drop for Bundle {
     fn drop(&mut self) {
-        let force = Run::new(runtime()).arg("--root").arg(&self.root).args(["delete", "--force", &self.id]).run();
+        let force = Run::new(runtime())
+            .arg("--root")
+            .arg(&self.root)
+            .args(["delete", "--force", &self.id])
+            .run();
         let left = self.leftovers();
         if std::thread::panicking() {
             return;
@@ -261,7 +374,10 @@ fn default_config(id: &str) -> Value {
         }
     });
     if host::is_cgroup_v2() {
-        config["linux"]["namespaces"].as_array_mut().unwrap().push(json!({ "type": "cgroup" }));
+        config["linux"]["namespaces"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({ "type": "cgroup" }));
     }
     config
 }

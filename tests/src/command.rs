@@ -30,12 +30,19 @@ pub struct Finished {
 impl Run {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         // What a runtime may pass to the container must not depend on who runs the tests.
         for name in ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "XDG_RUNTIME_DIR"] {
             command.env_remove(name);
         }
-        Self { command, input: None, limit: LIMIT }
+        Self {
+            command,
+            input: None,
+            limit: LIMIT,
+        }
     }
 
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -111,7 +118,11 @@ impl Run {
                 let _ = stdin.write_all(&input);
             });
         }
-        Spawned { child, what, limit: self.limit }
+        Spawned {
+            child,
+            what,
+            limit: self.limit,
+        }
     }
 
     /// Runs it to its end.
@@ -179,9 +190,18 @@ impl Spawned {
             while !reader.is_finished() && begun.elapsed() < Duration::from_secs(5) {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            if reader.is_finished() { String::from_utf8_lossy(&reader.join().unwrap()).into_owned() } else { String::new() }
+            if reader.is_finished() {
+                String::from_utf8_lossy(&reader.join().unwrap()).into_owned()
+            } else {
+                String::new()
+            }
         };
-        Finished { status, out: text(out), err: text(err), what: std::mem::take(&mut self.what) }
+        Finished {
+            status,
+            out: text(out),
+            err: text(err),
+            what: std::mem::take(&mut self.what),
+        }
     }
 }
 
@@ -206,7 +226,9 @@ impl Finished {
     /// The exit status; a signal counts as 128 + its number.
     pub fn code(&self) -> i32 {
         use std::os::unix::process::ExitStatusExt;
-        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+        self.status
+            .code()
+            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
     /// Both outputs, as clients read them.
@@ -236,6 +258,10 @@ impl Finished {
 
 impl std::fmt::Display for Finished {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} gave {}\nstdout: {}\nstderr: {}", self.what, self.status, self.out, self.err)
+        write!(
+            f,
+            "{} gave {}\nstdout: {}\nstderr: {}",
+            self.what, self.status, self.out, self.err
+        )
     }
 }

@@ -41,7 +41,10 @@ fn which(path: &PathBuf) -> PathBuf {
         return std::path::absolute(path).unwrap();
     }
     let dirs = std::env::var("PATH").unwrap_or_default();
-    let found = dirs.split(':').map(|dir| PathBuf::from(dir).join(path)).find(|p| p.exists());
+    let found = dirs
+        .split(':')
+        .map(|dir| PathBuf::from(dir).join(path))
+        .find(|p| p.exists());
     found.unwrap_or_else(|| panic!("no {} in PATH", path.display()))
 }
 
@@ -50,7 +53,11 @@ pub fn brig() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let dir = test.parent().and_then(|deps| deps.parent()).unwrap();
     let brig = dir.join("brig");
-    assert!(brig.exists(), "{} is missing: build it with the same profile (make test does)", brig.display());
+    assert!(
+        brig.exists(),
+        "{} is missing: build it with the same profile (make test does)",
+        brig.display()
+    );
     brig
 }
 
@@ -65,7 +72,10 @@ pub fn better_than_runc(why: &str, test: impl FnOnce() + std::panic::UnwindSafe)
         return test();
     }
     let failed = std::panic::catch_unwind(test).is_err();
-    assert!(failed, "the other runtime passes this test, which says that it does not: {why}");
+    assert!(
+        failed,
+        "the other runtime passes this test, which says that it does not: {why}"
+    );
     eprintln!("fails as marked: {why}");
 }
 

@@ -46,8 +46,15 @@ fn convert(given: &spec::Hook) -> Hook {
             given.args.clone()
         },
         env: given.env.clone(),
-        timeout: given.timeout.and_then(|seconds| u32::try_from(seconds).ok()),
+        timeout: given.timeout.and_then(timeout),
     }
+}
+
+/// A limit longer than fits is as good as the longest; one that is none is left out.
+fn timeout(seconds: i64) -> Option<u32> {
+    u32::try_from(seconds.min(i64::from(u32::MAX)))
+        .ok()
+        .filter(|seconds| *seconds > 0)
 }
 
 fn check(hook: &spec::Hook, path: &str, problems: &mut Problems) {
@@ -57,13 +64,12 @@ fn check(hook: &spec::Hook, path: &str, problems: &mut Problems) {
             format!("hook path must be absolute, got {:?}", hook.path),
         );
     }
-    if let Some(timeout) = hook
-        .timeout
-        .filter(|seconds| !(1..=i64::from(u32::MAX)).contains(seconds))
-    {
-        problems.error(
+    if let Some(timeout) = hook.timeout.filter(|seconds| *seconds <= 0) {
+        let message = format!("hook timeout must be greater than zero, got {timeout}");
+        problems.error_with_hint(
             format!("{path}.timeout"),
-            format!("hook timeout must be greater than zero, got {timeout}"),
+            message,
+            "leave it out for a hook without a limit",
         );
     }
     let mut texts = std::iter::once(&hook.path)
@@ -143,5 +149,14 @@ mod tests {
         ] {
             assert_eq!(of(hooks).complaints(), [expected]);
         }
+    }
+
+    #[test]
+    fn a_record_says_the_same_as_the_configuration() {
+        let case = of(r#"{"poststart":[{"path":"/a","args":["b"],"timeout":99999999999}]}"#);
+        let planned = case.plan().hooks;
+        assert_eq!(hooks(case.spec.hooks.as_ref().unwrap()), planned);
+        assert_eq!(planned.poststart[0].timeout, Some(u32::MAX));
+        assert_eq!([-1, 0, i64::MIN].map(timeout), [None; 3]);
     }
 }

@@ -51,8 +51,8 @@ pub(crate) struct Parsed {
     pub(crate) remount: bool,
     pub(crate) attrs: MountAttrs,
     pub(crate) recursive_attrs: MountAttrs,
-    /// Which of `SUPERBLOCK`.
-    superblock: [bool; SUPERBLOCK.len()],
+    /// Which of `SUPERBLOCK` are set, and which cleared.
+    superblock: [Option<bool>; SUPERBLOCK.len()],
     /// In the order given: each is a step of its own.
     pub(crate) propagation: Vec<Propagation>,
     /// `idmap` (false) or `ridmap` (true).
@@ -64,12 +64,21 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
-    pub(crate) fn superblock_flags(&self) -> impl Iterator<Item = &'static str> {
-        SUPERBLOCK
-            .iter()
-            .zip(self.superblock)
-            .filter(|(_, set)| *set)
-            .map(|((name, _), _)| *name)
+    /// Parameters that set flags of the superblock.
+    pub(crate) fn set_flags(&self) -> impl Iterator<Item = &'static str> {
+        self.flags(true).map(|(name, _)| name)
+    }
+
+    /// Parameters that clear flags, which have a meaning only for a superblock that exists.
+    pub(crate) fn clear_flags(&self) -> impl Iterator<Item = &'static str> {
+        self.flags(false).filter_map(|(_, opposite)| opposite)
+    }
+
+    fn flags(&self, on: bool) -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+        let flags = SUPERBLOCK.iter().zip(self.superblock);
+        flags
+            .filter(move |(_, set)| *set == Some(on))
+            .map(|(names, _)| *names)
     }
 }
 
@@ -167,23 +176,25 @@ fn attribute(option: &str, attrs: &mut MountAttrs) -> bool {
     false
 }
 
-fn superblock(option: &str, flags: &mut [bool; SUPERBLOCK.len()]) -> bool {
+fn superblock(option: &str, flags: &mut [Option<bool>; SUPERBLOCK.len()]) -> bool {
     for ((set, clear), flag) in SUPERBLOCK.iter().zip(flags) {
         if option == *set || Some(option) == *clear {
-            *flag = option == *set;
+            *flag = Some(option == *set);
             return true;
         }
     }
     false
 }
 
-/// Takes what mount(2) would be given as text apart, as the kernel does: at commas outside of double quotes. Quotes
-/// around the value of a security context are not part of it.
+/// Takes what mount(2) would be given as text apart, as the kernel does: at commas, unless they are within quotes or
+/// follow a backslash (overlay's layers). Quotes around the value of a security context are not part of it.
 fn split_data(option: &str, data: &mut Vec<(String, Option<String>)>) {
-    let mut quoted = false;
+    let (mut quoted, mut escaped) = (false, false);
     let parts = option.split(|c| {
+        let separates = c == ',' && !quoted && !escaped;
         quoted ^= c == '"';
-        c == ',' && !quoted
+        escaped = c == '\\' && !escaped;
+        separates
     });
     for part in parts.filter(|part| !part.is_empty()) {
         data.push(match part.split_once('=') {

@@ -1,6 +1,6 @@
 //! `mounts`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use brig_spec as spec;
 
@@ -35,13 +35,11 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) id_maps: &'a IdMaps,
 }
 
-/// Whether a mount may have this (absolute and cleaned) target, as far as `/proc` is concerned.
+/// Whether something may be mounted at `target` (absolute and cleaned) though that is inside procfs.
 ///
-/// It says yes to everything outside of `/proc`. What links make of the target, the runtime has to see.
+/// Of a target outside of `/proc` it says no: where that leads into procfs all the same, a link has been used.
 pub fn may_be_inside_proc(target: &Path) -> bool {
-    !target.starts_with("/proc")
-        || target == Path::new("/proc")
-        || INSIDE_PROC.iter().any(|file| target == Path::new(file))
+    INSIDE_PROC.iter().any(|file| target == Path::new(file))
 }
 
 /// True when `/dev` is a bind mount: then it is the caller's, with everything in it.
@@ -88,7 +86,7 @@ fn plan_one(
     }
     if !given.destination.starts_with('/') {
         let message = format!(
-            "mount destination {:?} is not absolute, using it as relative to /",
+            "{:?} is not absolute, using it as relative to /",
             given.destination
         );
         problems.warn(format!("{path}.destination"), message);
@@ -120,10 +118,6 @@ fn plan_one(
     })
 }
 
-fn is_bind(given: &spec::Mount, parsed: &Parsed) -> bool {
-    parsed.bind.is_some() || given.kind == "bind"
-}
-
 fn kind(
     path: &str,
     given: &spec::Mount,
@@ -132,34 +126,13 @@ fn kind(
     around: &Surroundings<'_>,
     problems: &mut Problems,
 ) -> Option<MountKind> {
-    if is_bind(given, &parsed) {
-        if !parsed.data.is_empty() {
-            let data = parsed
-                .data
-                .iter()
-                .map(|(key, _)| key.as_str())
-                .collect::<Vec<_>>()
-                .join(", ");
-            let message = format!("bind mounts cannot have any filesystem-specific options applied: {data}");
-            problems.error(format!("{path}.options"), message);
-        }
-        if parsed.remount {
-            return Some(MountKind::Remount { options: None });
-        }
-        if given.source.is_empty() {
-            problems.error(format!("{path}.source"), "a bind mount needs a source");
-        }
-        let source = around.bundle.join(PathBuf::from(&given.source));
-        return Some(MountKind::Bind {
-            source,
-            recursive: parsed.bind == Some(true),
-        });
+    // The options decide, as with mount(2); the type of a bind mount says nothing.
+    if let Some(recursive) = parsed.bind {
+        return Some(bind(path, given, &parsed, recursive, around, problems));
     }
     let fstype = given.kind.as_str();
-    let virtual_fs = matches!(fstype, "proc" | "sysfs" | "tmpfs" | "cgroup");
-    let read_only_superblock = parsed.remount || !(virtual_fs || target == Path::new("/dev"));
     let (remount, copy_up) = (parsed.remount, parsed.copy_up);
-    let options = fs_options(given, parsed, read_only_superblock);
+    let options = fs_options(given, parsed, target);
     Some(match fstype {
         _ if remount => MountKind::Remount {
             options: Some(options),
@@ -168,9 +141,10 @@ fn kind(
         "sysfs" => MountKind::Sysfs(options),
         "tmpfs" => MountKind::Tmpfs { options, copy_up },
         "cgroup" => MountKind::Cgroup(options),
-        "" => {
+        "" | "bind" | "rbind" | "none" => {
+            let message = format!("no file system has the type {fstype:?}");
             let hint = "add the option bind or rbind if it is to be a bind mount";
-            problems.error_with_hint(format!("{path}.type"), "a mount needs a type", hint);
+            problems.error_with_hint(format!("{path}.type"), message, hint);
             return None;
         }
         _ => MountKind::Other {
@@ -180,17 +154,52 @@ fn kind(
     })
 }
 
-/// Options of a fresh file system. [`FsOptions::params`] says when `ro` is one.
-fn fs_options(given: &spec::Mount, parsed: Parsed, read_only_superblock: bool) -> FsOptions {
-    let read_only = read_only_superblock && parsed.attrs.set & MOUNT_ATTR_RDONLY != 0;
-    let flags = read_only
-        .then_some("ro")
-        .into_iter()
-        .chain(parsed.superblock_flags());
-    let mut params: Vec<_> = flags.map(|flag| (flag.to_owned(), None)).collect();
+fn bind(
+    path: &str,
+    given: &spec::Mount,
+    parsed: &Parsed,
+    recursive: bool,
+    around: &Surroundings<'_>,
+    problems: &mut Problems,
+) -> MountKind {
+    // The kernel would ignore them without a word.
+    if !parsed.data.is_empty() {
+        let data: Vec<_> = parsed.data.iter().map(|(key, _)| key.as_str()).collect();
+        let message = "bind mounts cannot have any filesystem-specific options applied";
+        problems.error(
+            format!("{path}.options"),
+            format!("{message}: {}", data.join(", ")),
+        );
+    }
+    if parsed.remount {
+        return MountKind::Remount { options: None };
+    }
+    if given.source.is_empty() {
+        problems.error(format!("{path}.source"), "a bind mount needs a source");
+    }
+    // `join` keeps an absolute path as it is.
+    MountKind::Bind {
+        source: around.bundle.join(&given.source),
+        recursive,
+    }
+}
+
+/// Options of a file system. [`FsOptions::params`] says when read-only is one.
+fn fs_options(given: &spec::Mount, parsed: Parsed, target: &Path) -> FsOptions {
+    let is_virtual = matches!(given.kind.as_str(), "proc" | "sysfs" | "tmpfs" | "cgroup");
+    let mut flags = Vec::new();
+    if !is_virtual && target != Path::new("/dev") {
+        flags.extend((parsed.attrs.set & MOUNT_ATTR_RDONLY != 0).then_some("ro"));
+        flags.extend((parsed.remount && parsed.attrs.clear & MOUNT_ATTR_RDONLY != 0).then_some("rw"));
+    }
+    flags.extend(parsed.set_flags());
+    flags.extend(parsed.clear_flags().filter(|_| parsed.remount));
+    let mut params: Vec<_> = flags.into_iter().map(|flag| (flag.to_owned(), None)).collect();
     params.extend(parsed.data);
-    let source = (!given.source.is_empty()).then(|| given.source.clone());
-    FsOptions { source, params }
+    FsOptions {
+        source: (!given.source.is_empty()).then(|| given.source.clone()),
+        params,
+    }
 }
 
 fn check_target(
@@ -214,15 +223,17 @@ fn check_target(
         kind,
         MountKind::Proc(_) | MountKind::Bind { .. } | MountKind::Remount { .. }
     );
-    if !may_be_inside_proc(target) {
+    if target == Path::new("/proc") {
+        if !may_be_proc {
+            problems.error(
+                path,
+                format!("{} cannot be mounted because it is not of type proc", shown()),
+            );
+        }
+    } else if target.starts_with("/proc") && !may_be_inside_proc(target) {
         problems.error(
             path,
             format!("{} cannot be mounted because it is inside /proc", shown()),
-        );
-    } else if target == Path::new("/proc") && !may_be_proc {
-        problems.error(
-            path,
-            format!("{} cannot be mounted because it is not of type proc", shown()),
         );
     }
 }
@@ -236,7 +247,7 @@ fn idmap(
 ) -> Option<MountIdMap> {
     let own = !given.uid_mappings.is_empty() || !given.gid_mappings.is_empty();
     let recursive = parsed.idmap.or(own.then_some(false))?;
-    if !is_bind(given, parsed) {
+    if parsed.bind.is_none() || parsed.remount {
         problems.error(path, "id-mapped mounts are only supported for bind-mounts");
     }
     if around.rootless {
@@ -264,7 +275,8 @@ fn check_ids(path: &str, parsed: &Parsed, maps: &IdMaps, problems: &mut Problems
             "gid" => maps.outside_gid(id),
             _ => continue,
         };
-        if mapped.is_none() {
+        // Without any mapping the container is refused for that.
+        if mapped.is_none() && !maps.is_empty() {
             let message = format!(
                 "cannot specify {key}={id} mount option for rootless container: user namespaces enabled, but no mapping found for {key} {id}"
             );
@@ -275,16 +287,16 @@ fn check_ids(path: &str, parsed: &Parsed, maps: &IdMaps, problems: &mut Problems
 
 /// What has no effect on a mount of this kind.
 fn warn_of_options(path: &str, given: &spec::Mount, parsed: &Parsed, problems: &mut Problems) {
-    let bind = is_bind(given, parsed);
+    let bind = parsed.bind.is_some();
     let mut warn =
         |option: &str, why: &str| problems.warn(format!("{path}.options"), format!("{option} {why}"));
     if bind {
-        for flag in parsed.superblock_flags() {
+        for flag in parsed.set_flags() {
             warn(flag, "has no effect on a bind mount");
         }
     }
-    if parsed.copy_up && (bind || given.kind != "tmpfs") {
-        warn("tmpcopyup", "has no effect on anything but a tmpfs");
+    if parsed.copy_up && (bind || parsed.remount || given.kind != "tmpfs") {
+        warn("tmpcopyup", "has no effect on anything but a new tmpfs");
     }
     if parsed.iversion {
         warn(

@@ -111,6 +111,14 @@ mod tests {
             Case::linux(r#"{"netDevices":{"a":{}},"namespaces":[{"type":"network","path":"/n"}]}"#);
         assert_eq!(case.complaints(), [""; 0]);
         case.request.rootless = Some(true);
+        assert_eq!(case.complaints(), [""; 0]);
+        let mut case = Case::rootless();
+        let linux = case.spec.linux.as_mut().unwrap();
+        linux.namespaces.push(spec::Namespace {
+            kind: "network".into(),
+            ..Default::default()
+        });
+        linux.net_devices.insert("a".into(), spec::NetDevice::default());
         let expected = "linux.netDevices: network devices are not supported for rootless containers";
         assert_eq!(case.complaints(), [expected]);
     }

@@ -5,8 +5,8 @@ use brig_spec as spec;
 use crate::mounts::Surroundings;
 use crate::problem::{Draft, Problem, Problems};
 use crate::{
-    Host, Plan, Process, ProcessContext, Request, cgroup, devices, hooks, intel_rdt, memory_policy, mounts,
-    namespaces, net_devices, process, root, seccomp, sysctl,
+    CgroupPlan, Host, IdMaps, Mount, Namespaces, Ns, Plan, Process, ProcessContext, Request, cgroup, devices,
+    hooks, intel_rdt, memory_policy, mounts, namespaces, net_devices, process, root, seccomp, sysctl,
 };
 
 impl Plan {
@@ -30,34 +30,33 @@ impl Plan {
 fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Problems) -> Plan {
     let none = spec::Linux::default();
     let linux = spec.linux.as_ref().unwrap_or(&none);
-    let (rootless_euid, rootless_cgroups) = (host.euid != 0, request.rootless_cgroups(host));
 
     check_version(&spec.oci_version, problems);
-    let rootfs = root::rootfs(spec.root.as_ref(), request, problems);
+    // What is wrong with these comes first: it can be the reason of what is wrong with others.
     let namespaces = namespaces::plan(linux, &request.bundle, host, problems);
     let id_maps = namespaces::id_maps(linux, &namespaces.user, host, problems);
+
     let context = ProcessContext::of_init(request, host, namespaces.user.is_private(), &id_maps);
-    let process = init(spec, linux, &context, host, problems);
+    let process = init(spec.process.as_ref(), &context, host, problems);
+    let rootfs = root::rootfs(spec.root.as_ref(), request, problems);
+    let hostname = net_devices::uts_name("hostname", &spec.hostname, &namespaces.uts, problems);
+    let domainname = net_devices::uts_name("domainname", &spec.domainname, &namespaces.uts, problems);
     let around = Surroundings {
         bundle: &request.bundle,
         rootfs: &rootfs,
-        rootless: rootless_euid,
+        rootless: host.euid != 0,
         user: &namespaces.user,
         id_maps: &id_maps,
     };
     let mounts = mounts::plan(&spec.mounts, &around, problems);
+    let hooks = spec.hooks.as_ref().map(|given| hooks::plan(given, problems));
+
+    let cgroup = cgroup::plan(spec, linux, request, host, problems);
+    let owner = cgroup_owner(&process, &mounts, &namespaces, &id_maps);
     let devices = devices::plan(&linux.devices, problems);
     let populate_dev = !mounts::binds_dev(&mounts);
     let (masked_paths, readonly_paths) = root::restricted_paths(linux, &namespaces.mount, problems);
-    let mut cgroup = cgroup::plan(spec, linux, request, host, problems);
-    if namespaces.cgroup == crate::Ns::New && mounts::has_writable_cgroups(&mounts) {
-        let uid = process.user.uid;
-        cgroup.owner = if namespaces.user.is_private() {
-            id_maps.outside_uid(uid)
-        } else {
-            Some(uid)
-        };
-    }
+    let process = with_linux(process, linux, host, problems);
     Plan {
         oci_version: spec.oci_version.clone(),
         bundle: request.bundle.clone(),
@@ -69,31 +68,22 @@ fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Probl
         masked_paths,
         readonly_paths,
         sysctls: sysctl::plan(linux, &namespaces, request, host, problems),
-        hostname: net_devices::uts_name("hostname", &spec.hostname, &namespaces.uts, problems),
-        domainname: net_devices::uts_name("domainname", &spec.domainname, &namespaces.uts, problems),
+        hostname,
+        domainname,
         process,
         seccomp: linux
             .seccomp
             .as_ref()
             .and_then(|seccomp| seccomp::plan(seccomp, problems)),
-        cgroup,
-        hooks: spec
-            .hooks
-            .as_ref()
-            .map(|hooks| hooks::plan(hooks, problems))
-            .unwrap_or_default(),
-        net_devices: net_devices::plan(
-            linux,
-            &namespaces.network,
-            rootless_euid || rootless_cgroups,
-            problems,
-        ),
+        cgroup: CgroupPlan { owner, ..cgroup },
+        hooks: hooks.unwrap_or_default(),
+        net_devices: net_devices::plan(linux, &namespaces.network, host.euid != 0, problems),
         intel_rdt: linux
             .intel_rdt
             .as_ref()
             .map(|rdt| intel_rdt::plan(rdt, host, problems)),
-        rootless_cgroups,
-        rootless_euid,
+        rootless_cgroups: request.rootless_cgroups(host),
+        rootless_euid: host.euid != 0,
         keep_keyring: request.keep_keyring,
         rootfs,
         namespaces,
@@ -113,47 +103,67 @@ fn check_version(version: &str, problems: &mut Problems) {
     match major {
         Some(1) => {}
         Some(_) => {
-            let message = format!(
-                "version {version} of the specification is not supported, only 1.x is ({})",
-                spec::OCI_VERSION
-            );
+            let newest = spec::OCI_VERSION;
+            let message =
+                format!("version {version} of the specification is not supported, only 1.x is ({newest})");
             problems.error(PATH, message);
         }
         None => problems.warn(PATH, format!("{version:?} is not a version")),
     }
 }
 
-/// The container's first process, with what `linux` says about processes.
 fn init(
-    spec: &spec::Spec,
-    linux: &spec::Linux,
+    given: Option<&spec::Process>,
     context: &ProcessContext,
     host: &Host,
     problems: &mut Problems,
 ) -> Process {
-    let mut process = match &spec.process {
+    match given {
         Some(given) => process::plan(given, context, host, problems),
         None => {
             problems.error("process", "process property must not be empty");
             Process::default()
         }
-    };
-    if !linux.mount_label.is_empty() {
-        if !host.selinux {
-            let message = "selinux label is specified in config, but selinux is disabled or not supported";
-            problems.error("linux.mountLabel", message);
-        }
-        process.mount_label = Some(linux.mount_label.clone());
     }
-    process.personality = linux
-        .personality
-        .as_ref()
-        .map(|given| memory_policy::personality(given, problems));
-    process.memory_policy = linux
-        .memory_policy
-        .as_ref()
-        .map(|given| memory_policy::plan(given, problems));
-    process
+}
+
+/// Adds what `linux` says about the container's first process.
+fn with_linux(process: Process, linux: &spec::Linux, host: &Host, problems: &mut Problems) -> Process {
+    let mount_label = (!linux.mount_label.is_empty()).then(|| linux.mount_label.clone());
+    if mount_label.is_some() && !host.selinux {
+        let message = "selinux label is specified in config, but selinux is disabled or not supported";
+        problems.error("linux.mountLabel", message);
+    }
+    Process {
+        mount_label,
+        personality: linux
+            .personality
+            .as_ref()
+            .map(|given| memory_policy::personality(given, problems)),
+        memory_policy: linux
+            .memory_policy
+            .as_ref()
+            .map(|given| memory_policy::plan(given, problems)),
+        ..process
+    }
+}
+
+/// The user whose the cgroup becomes, see [`CgroupPlan::owner`]. Without a mapping there is none: then the process's
+/// user is refused.
+fn cgroup_owner(
+    process: &Process,
+    mounts: &[Mount],
+    namespaces: &Namespaces,
+    id_maps: &IdMaps,
+) -> Option<u32> {
+    let uid = process.user.uid;
+    if namespaces.cgroup != Ns::New || !mounts::has_writable_cgroups(mounts) {
+        None
+    } else if namespaces.user.is_private() {
+        id_maps.outside_uid(uid)
+    } else {
+        Some(uid)
+    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@ impl std::error::Error for Problem {}
 pub struct Draft<T> {
     /// The decision. Fit for use only where none of the problems is an error.
     pub value: T,
-    /// Errors and warnings in the order of the configuration's sections.
+    /// Errors and warnings in the order of the configuration's sections, except that namespaces and id mappings come
+    /// before what depends on them.
     pub problems: Vec<Problem>,
 }
 

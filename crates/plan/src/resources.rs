@@ -45,6 +45,12 @@ fn check_devices(rules: &[spec::DeviceRule], problems: &mut Problems) {
                 format!("invalid cgroup device type {:?}", rule.kind),
             );
         }
+        for (member, number) in [("major", rule.major), ("minor", rule.minor)] {
+            // A negative number stands for all.
+            if let Some(number) = number.filter(|number| *number > i64::from(u32::MAX)) {
+                problems.error(path(member), format!("invalid device number: {number}"));
+            }
+        }
         if rule.access.is_empty() {
             problems.error(
                 path("access"),
@@ -61,7 +67,11 @@ fn check_devices(rules: &[spec::DeviceRule], problems: &mut Problems) {
 
 fn check_memory(memory: Option<&spec::Memory>, host: &Host, problems: &mut Problems) {
     let Some(memory) = memory else { return };
-    if let Some(value) = memory.swappiness.filter(|value| *value > 100) {
+    // v2 has no such setting, and a value there has never been looked at.
+    if let Some(value) = memory
+        .swappiness
+        .filter(|value| *value > 100 && host.cgroups != CgroupMode::V2)
+    {
         let message = format!("invalid memory swappiness value: {value} (valid range is 0-100)");
         problems.error(format!("{PATH}.memory.swappiness"), message);
     }
@@ -177,6 +187,10 @@ mod tests {
                 "devices[0].access: device access at 0 field cannot be empty",
             ),
             (
+                r#""major":4294967296,"minor":-1,"access":"r""#,
+                "devices[0].major: invalid device number: 4294967296",
+            ),
+            (
                 r#""access":"rx""#,
                 "devices[0].access: invalid device access \"rx\" (some of r, w and m)",
             ),
@@ -200,13 +214,22 @@ mod tests {
         let expected =
             "linux.resources.memory.swappiness: invalid memory swappiness value: 101 (valid range is 0-100)";
         assert_eq!(on(CgroupMode::V1, r#"{"memory":{"swappiness":101}}"#), [expected]);
+        assert_eq!(
+            on(CgroupMode::Hybrid, r#"{"memory":{"swappiness":101}}"#),
+            [expected]
+        );
         assert_eq!(on(CgroupMode::V1, r#"{"memory":{"swappiness":100}}"#), [""; 0]);
+        let expected = "linux.resources.memory.swappiness: it has no effect with cgroup v2";
+        assert_eq!(on(CgroupMode::V2, r#"{"memory":{"swappiness":101}}"#), [expected]);
     }
 
     #[test]
     fn kernel_memory_is_a_warning() {
-        let expected = "linux.resources.memory.kernelTCP: kernel memory limits have no effect any more";
-        assert_eq!(on(CgroupMode::V1, r#"{"memory":{"kernelTCP":1}}"#), [expected]);
+        let expected = ["kernel", "kernelTCP"].map(|member| {
+            format!("linux.resources.memory.{member}: kernel memory limits have no effect any more")
+        });
+        let memory = r#"{"memory":{"kernel":1,"kernelTCP":1,"useHierarchy":true}}"#;
+        assert_eq!(on(CgroupMode::V1, memory), expected);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use brig_seccomp::Profile;
 use brig_spec as spec;
 
+use crate::path::has_nul;
 use crate::problem::Problems;
 
 const PATH: &str = "linux.seccomp";
@@ -21,6 +22,9 @@ pub(crate) fn plan(given: &spec::Seccomp, problems: &mut Problems) -> Option<spe
         // Its text begins with the place.
         let (path, message) = text.split_once(": ").unwrap_or((PATH, &text));
         problems.error(path, message);
+    }
+    if has_nul(&given.listener_path) {
+        problems.error(format!("{PATH}.listenerPath"), "path contains nul byte (\\x00)");
     }
     if !given.listener_metadata.is_empty() && given.listener_path.is_empty() {
         problems.warn(
@@ -133,6 +137,13 @@ mod tests {
             complaints[0].ends_with("SCMP_ACT_NOTIFY cannot be used for the write syscall"),
             "{complaints:?}"
         );
+    }
+
+    #[test]
+    fn a_nul_is_refused() {
+        let expected = "linux.seccomp.listenerPath: path contains nul byte (\\x00)";
+        let case = of(r#"{"defaultAction":"SCMP_ACT_ALLOW","listenerPath":"/\u0000"}"#);
+        assert_eq!(case.complaints(), [expected]);
     }
 
     #[test]

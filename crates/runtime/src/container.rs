@@ -6,15 +6,15 @@ use std::time::Duration;
 use brig_cgroup::Cgroup;
 use brig_spec::{Status, Summary};
 
+use crate::boot;
+use crate::deadline::after;
 use crate::error::{Doing, Error, Result};
 use crate::gate;
 use crate::id::ContainerId;
 use crate::ident::{Ident, has_ended};
+use crate::passwd;
 use crate::record::{Record, Stage};
 use crate::store::{ContainerDir, Store};
-use crate::boot;
-use crate::deadline::after;
-use crate::passwd;
 use crate::timestamp::Timestamp;
 
 /// How long a cgroup that is being frozen or thawed may take to settle.
@@ -62,7 +62,9 @@ impl Container {
     ///
     /// EMFILE and its like.
     pub fn init(&self) -> Result<Option<OwnedFd>> {
-        Ok(self.process(self.record.init.as_ref())?.filter(|pidfd| !has_ended(pidfd.as_fd())))
+        Ok(self
+            .process(self.record.init.as_ref())?
+            .filter(|pidfd| !has_ended(pidfd.as_fd())))
     }
 
     /// Whoever makes or made it, if that process is still there.
@@ -71,7 +73,9 @@ impl Container {
     ///
     /// EMFILE and its like.
     pub fn creator(&self) -> Result<Option<OwnedFd>> {
-        Ok(self.process(Some(&self.record.creator))?.filter(|pidfd| !has_ended(pidfd.as_fd())))
+        Ok(self
+            .process(Some(&self.record.creator))?
+            .filter(|pidfd| !has_ended(pidfd.as_fd())))
     }
 
     fn process(&self, ident: Option<&Ident>) -> Result<Option<OwnedFd>> {
@@ -88,7 +92,11 @@ impl Container {
     /// A cgroup that is being frozen or thawed did not settle in time.
     pub fn status(&self) -> Result<Status> {
         if self.record.stage == Stage::Creating {
-            return Ok(if self.creator()?.is_some() { Status::Creating } else { Status::Stopped });
+            return Ok(if self.creator()?.is_some() {
+                Status::Creating
+            } else {
+                Status::Stopped
+            });
         }
         if self.cgroup()?.self_frozen(after(SETTLE))? {
             return Ok(Status::Paused);
@@ -107,7 +115,11 @@ impl Container {
     /// See [`Container::status`].
     pub fn summary(&self, owner: String) -> Result<Summary> {
         let status = self.status()?;
-        let pid = if status == Status::Stopped { 0 } else { self.record.init.map_or(0, |init| init.pid) };
+        let pid = if status == Status::Stopped {
+            0
+        } else {
+            self.record.init.map_or(0, |init| init.pid)
+        };
         Ok(Summary {
             oci_version: self.record.oci_version.clone(),
             id: self.id().as_str().to_owned(),
@@ -152,7 +164,11 @@ pub fn list(store: &Store) -> Result<Vec<Listed>> {
             let uid = rustix::fs::fstat(&c.dir).map_or(0, |stat| stat.st_uid);
             c.summary(passwd::name(&users, uid).unwrap_or_else(|| format!("#{uid}")))
         });
-        listed.push(summary.doing(|| format!("load container {id}")).map_err(|e| (id, e)));
+        listed.push(
+            summary
+                .doing(|| format!("load container {id}"))
+                .map_err(|e| (id, e)),
+        );
     }
     Ok(listed)
 }

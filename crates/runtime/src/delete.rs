@@ -51,7 +51,11 @@ pub fn delete(store: &Store, id: &ContainerId, force: bool, timeout: Duration) -
 }
 
 fn delete_open(dir: ContainerDir, force: bool, deadline: Instant) -> Result<()> {
-    let lock = if force { take_over(&dir, deadline)? } else { dir.lock(deadline)? };
+    let lock = if force {
+        take_over(&dir, deadline)?
+    } else {
+        dir.lock(deadline)?
+    };
     let record = match Record::read(&dir) {
         Ok(Some(record)) => record,
         damaged if force => return remove_unrecorded(&dir, damaged.err(), deadline),
@@ -79,8 +83,10 @@ fn check_removable(container: &Container) -> Result<()> {
         Status::Stopped | Status::Created => Ok(()),
         status => {
             let id = container.id();
-            Err(Error::state(format!("cannot delete container {id} that is not stopped: {status}"))
-                .hint("stop it, or use --force"))
+            Err(Error::state(format!(
+                "cannot delete container {id} that is not stopped: {status}"
+            ))
+            .hint("stop it, or use --force"))
         }
     }
 }
@@ -97,7 +103,8 @@ fn take_over(dir: &ContainerDir, deadline: Instant) -> Result<Lock> {
             return Ok(lock);
         }
         if let Some(holder) = dir.lock_holder()? {
-            stop(&holder.pidfd, deadline).doing(|| format!("stopping process {}, which is changing the container", holder.pid))?;
+            stop(&holder.pidfd, deadline)
+                .doing(|| format!("stopping process {}, which is changing the container", holder.pid))?;
         }
         if timespec_until(deadline).is_none() {
             return dir.lock(deadline);
@@ -112,13 +119,20 @@ fn stop(pidfd: &OwnedFd, deadline: Instant) -> Result<()> {
         Ok(()) | Err(Errno::SRCH) => {}
         Err(e) => return Err(SysError::new("pidfd_send_signal", "", e).into()),
     }
-    if wait_ended(pidfd, deadline)? { Ok(()) } else { Err(Error::host("it does not end")) }
+    if wait_ended(pidfd, deadline)? {
+        Ok(())
+    } else {
+        Err(Error::host("it does not end"))
+    }
 }
 
 /// Waits for the end of a process; false when the deadline passed first.
 pub(crate) fn wait_ended(pidfd: &OwnedFd, deadline: Instant) -> Result<bool> {
     loop {
-        let left = timespec_until(deadline).unwrap_or(rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 });
+        let left = timespec_until(deadline).unwrap_or(rustix::fs::Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        });
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         match poll(&mut fds, Some(&left)) {
             Ok(n) => return Ok(n > 0),
@@ -151,7 +165,9 @@ fn end_processes(dir: &ContainerDir, record: &Record, cgroup: &Cgroup, deadline:
         let _ = signal(pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
     }
     // Frozen, they would not notice.
-    cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
+    cgroup
+        .kill_all(deadline)
+        .doing(|| "killing the container's processes")?;
     if let Some(pidfd) = &container
         && !wait_ended(pidfd, deadline)?
     {
@@ -159,9 +175,13 @@ fn end_processes(dir: &ContainerDir, record: &Record, cgroup: &Cgroup, deadline:
     }
     // A creator that was killed may have left a child that had not reached the cgroup yet; it ends by itself.
     if record.stage == Stage::Creating && !gate::wait_abandoned(dir, deadline)? {
-        return Err(Error::host("a process that was making the container does not end"));
+        return Err(Error::host(
+            "a process that was making the container does not end",
+        ));
     }
-    cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")
+    cgroup
+        .wait_empty(deadline)
+        .doing(|| "waiting for the container's processes to end")
 }
 
 fn stuck(record: &Record) -> Error {
@@ -179,7 +199,8 @@ fn unmount_rootfs(record: &Record, before: u64) -> Result<()> {
             Ok(id) if id != before => {}
             _ => return Ok(()),
         }
-        unmount(&record.rootfs, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).on_path("umount", &record.rootfs)?;
+        unmount(&record.rootfs, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+            .on_path("umount", &record.rootfs)?;
     }
 }
 
@@ -188,11 +209,19 @@ fn remove_unrecorded(dir: &ContainerDir, damage: Option<Error>, deadline: Instan
     if let Some(damage) = damage {
         log::warn!("removing container {} without its record: {damage}", dir.id());
         let layout = Layout::detect()?;
-        let request = brig_cgroup::Request { cgroups_path: "", id: dir.id().as_str(), rootless: false };
+        let request = brig_cgroup::Request {
+            cgroups_path: "",
+            id: dir.id().as_str(),
+            rootless: false,
+        };
         if let Ok(names) = Names::decide(&layout, &request) {
             let cgroup = Cgroup::open(&names)?;
-            cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
-            cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")?;
+            cgroup
+                .kill_all(deadline)
+                .doing(|| "killing the container's processes")?;
+            cgroup
+                .wait_empty(deadline)
+                .doing(|| "waiting for the container's processes to end")?;
             cgroup.remove(deadline).doing(|| "removing the cgroup")?;
         }
     }

@@ -18,12 +18,18 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
         Step::Lookup => lookup(program, errno),
         Step::Exec => exec(program, errno),
         Step::CwdOutside => crate::child::cwd_outside(),
-        Step::Chdir => host("chdir to cwd set in config.json failed").hint("process.cwd is closed to the container's user"),
+        Step::Chdir => host("chdir to cwd set in config.json failed")
+            .hint("process.cwd is closed to the container's user"),
         Step::SetUid => host("setuid").hint("process.user.uid must be mapped in the user namespace"),
         Step::SetGid => host("setgid").hint("process.user.gid must be mapped in the user namespace"),
         Step::SetGroups => host("setgroups").hint("a user namespace without privilege has setgroups denied"),
-        Step::CapSet => host("unable to apply caps").hint("process.capabilities asks for more than the caller has"),
-        Step::DropBounding => host(&format!("dropping capability {} from the bounding set", fault.value)),
+        Step::CapSet => {
+            host("unable to apply caps").hint("process.capabilities asks for more than the caller has")
+        }
+        Step::DropBounding => host(&format!(
+            "dropping capability {} from the bounding set",
+            fault.value
+        )),
         Step::KeepCaps => host("prctl(PR_SET_KEEPCAPS)"),
         Step::NoNewPrivs => host("prctl(PR_SET_NO_NEW_PRIVS)"),
         Step::LoadFilter => host("loading seccomp filter into kernel: error loading seccomp filter"),
@@ -32,9 +38,10 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
         Step::Clone => host("clone"),
         Step::ProcContext => host("fsopen proc"),
         Step::HookSpawn | Step::HookFailed | Step::HookTimeout => hook(fault),
-        Step::ParentDied | Step::Ready | Step::Params => {
-            Error::new(Kind::Internal, format!("the init program gave up at {:?}", fault.step))
-        }
+        Step::ParentDied | Step::Ready | Step::Params => Error::new(
+            Kind::Internal,
+            format!("the init program gave up at {:?}", fault.step),
+        ),
     }
 }
 
@@ -47,7 +54,9 @@ fn lookup(program: &str, errno: Errno) -> Error {
     };
     let e = Error::config(format!("exec: \"{program}\": {cause}")).with_errno(errno);
     match errno {
-        Errno::ACCESS => e.hint("the file has no execute permission for the container's user, or its mount is noexec"),
+        Errno::ACCESS => {
+            e.hint("the file has no execute permission for the container's user, or its mount is noexec")
+        }
         _ => e,
     }
 }
@@ -95,16 +104,41 @@ mod tests {
     use super::*;
 
     fn fault(step: Step, errno: Errno) -> InitFault {
-        InitFault { step, errno: errno.raw_os_error(), value: 0, text: Vec::new() }
+        InitFault {
+            step,
+            errno: errno.raw_os_error(),
+            value: 0,
+            text: Vec::new(),
+        }
     }
 
     #[test]
     fn the_phrases_are_those_that_clients_look_for() {
         for (step, program, errno, text) in [
-            (Step::Lookup, "x", Errno::NOENT, "exec: \"x\": executable file not found in $PATH"),
-            (Step::Lookup, "/x", Errno::NOENT, "exec: \"/x\": stat /x: no such file or directory"),
-            (Step::Lookup, "/x", Errno::ACCESS, "exec: \"/x\": permission denied"),
-            (Step::Lookup, "/etc", Errno::ISDIR, "exec: \"/etc\": is a directory"),
+            (
+                Step::Lookup,
+                "x",
+                Errno::NOENT,
+                "exec: \"x\": executable file not found in $PATH",
+            ),
+            (
+                Step::Lookup,
+                "/x",
+                Errno::NOENT,
+                "exec: \"/x\": stat /x: no such file or directory",
+            ),
+            (
+                Step::Lookup,
+                "/x",
+                Errno::ACCESS,
+                "exec: \"/x\": permission denied",
+            ),
+            (
+                Step::Lookup,
+                "/etc",
+                Errno::ISDIR,
+                "exec: \"/etc\": is a directory",
+            ),
             (Step::Exec, "/x", Errno::NOEXEC, "exec /x: exec format error"),
         ] {
             assert_eq!(init_fault(&fault(step, errno), program).message(), text);

@@ -25,8 +25,11 @@ pub fn passed(preserve: u32, with_listen_fds: bool) -> Result<Passed> {
     for n in 0..preserve {
         let number = i32::try_from(3 + listening + n).unwrap_or(i32::MAX);
         borrow_inherited(number).map_err(|e| {
-            Error::config(format!("unable to stat preserved-fd {n} (of {preserve}): {}", errno_text(e)))
-                .hint("--preserve-fds N needs descriptors 3 to 2+N open")
+            Error::config(format!(
+                "unable to stat preserved-fd {n} (of {preserve}): {}",
+                errno_text(e)
+            ))
+            .hint("--preserve-fds N needs descriptors 3 to 2+N open")
         })?;
     }
     let env = if listening > 0 {
@@ -35,7 +38,10 @@ pub fn passed(preserve: u32, with_listen_fds: bool) -> Result<Passed> {
     } else {
         Vec::new()
     };
-    Ok(Passed { count: listening + preserve, env })
+    Ok(Passed {
+        count: listening + preserve,
+        env,
+    })
 }
 
 /// sd_listen_fds(3): the variables count only when they are meant for this process.

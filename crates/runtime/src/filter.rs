@@ -37,8 +37,10 @@ impl LoadedFilter {
             return Ok(None);
         }
         let config = |e: brig_seccomp::Error| Error::config(e.to_string());
-        let native = Arch::NATIVE.ok_or_else(|| Error::host("seccomp filters are not supported on this architecture"))?;
-        let filter = brig_seccomp::compile(&Profile::from_spec(spec).map_err(config)?, native).map_err(config)?;
+        let native = Arch::NATIVE
+            .ok_or_else(|| Error::host("seccomp filters are not supported on this architecture"))?;
+        let filter =
+            brig_seccomp::compile(&Profile::from_spec(spec).map_err(config)?, native).map_err(config)?;
         Ok(Some(Self {
             program: filter.to_bytes(),
             flags: u32::try_from(filter.flags).unwrap_or(0),
@@ -69,14 +71,18 @@ impl LoadedFilter {
     ///
     /// The file is damaged: a container is not to run without the filter that it has.
     pub fn read(file: BorrowedFd<'_>) -> Result<Option<Self>> {
-        let size = rustix::fs::fstat(file).on("fstat", "the compiled seccomp filter")?.st_size;
+        let size = rustix::fs::fstat(file)
+            .on("fstat", "the compiled seccomp filter")?
+            .st_size;
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         let n = rustix::io::pread(file, bytes.as_mut_slice(), 0).on("read", "the compiled seccomp filter")?;
         bytes.truncate(n);
         if bytes.is_empty() {
             return Ok(None);
         }
-        Self::parse(&bytes).map(Some).ok_or_else(|| Error::state("the compiled seccomp filter is damaged"))
+        Self::parse(&bytes)
+            .map(Some)
+            .ok_or_else(|| Error::state("the compiled seccomp filter is damaged"))
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -98,8 +104,14 @@ impl LoadedFilter {
 /// a pid namespace without it.
 fn allows_fork(filter: &Filter, native: Arch) -> bool {
     // As the init program calls it: CLONE_PARENT | CLONE_PIDFD | SIGCHLD.
-    let Some(nr) = Syscall::from_name("clone").and_then(|clone| clone.number(native)) else { return false };
-    let call = SeccompData { nr, arch: native.audit(), first_arg: 0x8000 | 0x1000 | 17 };
+    let Some(nr) = Syscall::from_name("clone").and_then(|clone| clone.number(native)) else {
+        return false;
+    };
+    let call = SeccompData {
+        nr,
+        arch: native.audit(),
+        first_arg: 0x8000 | 0x1000 | 17,
+    };
     const SECCOMP_RET_ALLOW: u32 = 0x7fff_0000;
     verdict(&filter.insns, &call) == Some(SECCOMP_RET_ALLOW)
 }
@@ -159,7 +171,9 @@ mod tests {
 
     #[test]
     fn a_filter_is_read_back_as_it_was_written() {
-        let filter = LoadedFilter::compile(&profile("SCMP_ACT_ALLOW", &["mkdir"], "SCMP_ACT_ERRNO")).unwrap().unwrap();
+        let filter = LoadedFilter::compile(&profile("SCMP_ACT_ALLOW", &["mkdir"], "SCMP_ACT_ERRNO"))
+            .unwrap()
+            .unwrap();
         let file = tempfile::tempfile().unwrap();
         assert_eq!(LoadedFilter::read(file.as_fd()).unwrap(), None);
         filter.write(file.as_fd()).unwrap();

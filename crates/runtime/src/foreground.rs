@@ -13,7 +13,8 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg,
+    socketpair,
 };
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
@@ -32,7 +33,9 @@ const OWN: [i32; 11] = [4, 5, 6, 7, 8, 9, 11, 19, 20, 21, 22];
 
 /// The mask of all signals that are taken here.
 fn mask() -> u64 {
-    (1..=64).filter(|n| !OWN.contains(n)).fold(0, |mask, n| mask | 1 << (n - 1))
+    (1..=64)
+        .filter(|n| !OWN.contains(n))
+        .fold(0, |mask, n| mask | 1 << (n - 1))
 }
 
 /// The foreground, before there is a process: signals wait from here on, so that none is lost or ends the command halfway.
@@ -58,7 +61,11 @@ impl Foreground {
     pub fn begin() -> Result<Self> {
         let mask_before = set_signal_mask(mask());
         let signals = signal_fd(mask())?;
-        Ok(Self { signals, mask_before, terminal: None })
+        Ok(Self {
+            signals,
+            mask_before,
+            terminal: None,
+        })
     }
 
     /// Takes the terminal that the container's will be connected with. Before there is a process, so that a missing one ends the
@@ -96,7 +103,10 @@ impl Foreground {
 
     /// Waits for the next event and deals with it.
     fn turn(&self, pidfd: &OwnedFd, mut relay: Option<&mut Relay>) -> Result<()> {
-        let mut fds = vec![PollFd::new(pidfd, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+        let mut fds = vec![
+            PollFd::new(pidfd, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+        ];
         if let Some(relay) = &relay {
             relay.interest(&mut fds);
         }
@@ -157,8 +167,13 @@ pub(crate) fn connect_console(
         (true, Some(path), _) => Ok((None, Some(crate::socket::dial(path)?))),
         (true, None, Some(foreground)) => {
             foreground.take_terminal()?;
-            let (ours, theirs) =
-                socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).on("socketpair", "")?;
+            let (ours, theirs) = socketpair(
+                AddressFamily::UNIX,
+                SocketType::STREAM,
+                SocketFlags::CLOEXEC,
+                None,
+            )
+            .on("socketpair", "")?;
             Ok((Some(ours), Some(theirs)))
         }
         _ => Ok((None, None)),
@@ -175,7 +190,8 @@ pub(crate) fn receive_master(socket: &OwnedFd) -> Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    recvmsg(socket, &mut [IoSliceMut::new(&mut name)], &mut control, flags).on("recvmsg", "the terminal's socket")?;
+    recvmsg(socket, &mut [IoSliceMut::new(&mut name)], &mut control, flags)
+        .on("recvmsg", "the terminal's socket")?;
     let mut messages = control.drain();
     let master = messages.find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),

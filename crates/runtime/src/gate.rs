@@ -30,7 +30,8 @@ use crate::store::{ContainerDir, names};
 /// Those of mknodat(2) and openat(2).
 pub fn make(dir: &ContainerDir) -> Result<OwnedFd> {
     let path = || dir.file(names::FIFO);
-    rustix::fs::mknodat(dir, names::FIFO, FileType::Fifo, Mode::from_raw_mode(0o600), 0).on_path("mknodat", path())?;
+    rustix::fs::mknodat(dir, names::FIFO, FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+        .on_path("mknodat", path())?;
     Ok(dir.open_file(names::FIFO, OFlags::RDWR).on_path("open", path())?)
 }
 
@@ -67,10 +68,14 @@ pub fn open(dir: &ContainerDir) -> Result<Outcome> {
     let path = || dir.file(names::FIFO);
     let write = match dir.open_file(names::FIFO, OFlags::WRONLY | OFlags::NONBLOCK) {
         Ok(fd) => fd,
-        Err(Errno::NXIO | Errno::NOENT) => return Err(Error::state("cannot start an already running container")),
+        Err(Errno::NXIO | Errno::NOENT) => {
+            return Err(Error::state("cannot start an already running container"));
+        }
         Err(e) => return Err(SysError::path("open", path(), e).into()),
     };
-    let read = dir.open_file(names::FIFO, OFlags::RDONLY | OFlags::NONBLOCK).on_path("open", path())?;
+    let read = dir
+        .open_file(names::FIFO, OFlags::RDONLY | OFlags::NONBLOCK)
+        .on_path("open", path())?;
     rustix::io::write(&write, &[START]).on_path("write", path())?;
     drop(write);
     wait_for_hangup(&read, None)?;
@@ -134,7 +139,9 @@ mod tests {
 
     fn container() -> (tempfile::TempDir, ContainerDir) {
         let root = tempfile::tempdir().unwrap();
-        let (dir, _lock) = Store::new(root.path()).reserve(&ContainerId::parse("x").unwrap()).unwrap();
+        let (dir, _lock) = Store::new(root.path())
+            .reserve(&ContainerId::parse("x").unwrap())
+            .unwrap();
         (root, dir)
     }
 
@@ -148,6 +155,9 @@ mod tests {
         drop(held);
         assert!(!is_closed(&dir).unwrap());
         assert!(wait_abandoned(&dir, Instant::now()).unwrap());
-        assert_eq!(open(&dir).unwrap_err().to_string(), "cannot start an already running container");
+        assert_eq!(
+            open(&dir).unwrap_err().to_string(),
+            "cannot start an already running container"
+        );
     }
 }

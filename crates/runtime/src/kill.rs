@@ -31,11 +31,19 @@ pub fn kill(store: &Store, id: &ContainerId, number: i32, all: bool) -> Result<(
         return kill_all(&container, init.is_some());
     }
     let Some(init) = init else {
-        return if all { Ok(()) } else { Err(Error::state("container not running")) };
+        return if all {
+            Ok(())
+        } else {
+            Err(Error::state("container not running"))
+        };
     };
     match signal(init.as_fd(), number) {
         Ok(()) => {}
-        Err(Errno::SRCH) => return Err(Error::state("unable to signal init: os: process already finished")),
+        Err(Errno::SRCH) => {
+            return Err(Error::state(
+                "unable to signal init: os: process already finished",
+            ));
+        }
         Err(e) => return Err(Error::host(format!("unable to signal init: {}", errno_text(e))).with_errno(e)),
     }
     if number == SIGKILL {
@@ -48,11 +56,15 @@ pub fn kill(store: &Store, id: &ContainerId, number: i32, all: bool) -> Result<(
 fn kill_all(container: &Container, has_init: bool) -> Result<()> {
     let cgroup = container.cgroup()?;
     if !has_init && !cgroup.exists()? {
-        return Err(Error::state("unable to kill all processes: container not running"));
+        return Err(Error::state(
+            "unable to kill all processes: container not running",
+        ));
     }
     if let Some(init) = container.init()? {
         let _ = signal(init.as_fd(), SIGKILL);
     }
-    cgroup.kill_all(after(Duration::from_secs(10))).doing(|| "killing all processes")?;
+    cgroup
+        .kill_all(after(Duration::from_secs(10)))
+        .doing(|| "killing all processes")?;
     Ok(())
 }

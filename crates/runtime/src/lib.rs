@@ -55,5 +55,5 @@ pub use pause::{pause, resume};
 pub use run::{RunOptions, run};
 pub use start::start;
 pub use stats::{Event, events, processes, stats};
-pub use update::update;
 pub use store::Store;
+pub use update::update;

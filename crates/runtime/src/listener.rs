@@ -28,7 +28,8 @@ pub struct Agent<'a> {
 ///
 /// The agent cannot be reached: then the process must not run, since its calls would wait for ever.
 pub fn hand_over(pidfd: BorrowedFd<'_>, number: i32, agent: Agent<'_>, pid: i32, state: State) -> Result<()> {
-    let listener = pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()).on("pidfd_getfd", "the seccomp listener")?;
+    let listener =
+        pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty()).on("pidfd_getfd", "the seccomp listener")?;
     let message = ProcessState {
         oci_version: state.oci_version.clone(),
         fds: vec!["seccompFd".to_owned()],

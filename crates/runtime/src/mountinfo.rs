@@ -42,7 +42,10 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, tail)) = rest.split_first() {
-        let octal = tail.get(..3).and_then(|o| std::str::from_utf8(o).ok()).and_then(|o| u8::from_str_radix(o, 8).ok());
+        let octal = tail
+            .get(..3)
+            .and_then(|o| std::str::from_utf8(o).ok())
+            .and_then(|o| u8::from_str_radix(o, 8).ok());
         match (first, octal) {
             (b'\\', Some(byte)) => {
                 out.push(byte);

@@ -14,12 +14,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
-    connect, recv, sendmsg, socket_with,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType, bind, connect, recv, sendmsg, socket_with,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use brig_plan::{MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, Mount, MountAttrs, MountKind};
+use brig_plan::{
+    MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, Mount, MountAttrs, MountKind,
+};
 use brig_sys::{Context, SysError};
 
 use crate::deadline::after;
@@ -47,7 +49,10 @@ pub fn provisions(store: &Store, id: &crate::id::ContainerId, index: usize) -> (
     let mount = Mount {
         index,
         target: PathBuf::from(INSIDE),
-        kind: MountKind::Bind { source: store.root().join(id.as_str()).join(DIRECTORY), recursive: false },
+        kind: MountKind::Bind {
+            source: store.root().join(id.as_str()).join(DIRECTORY),
+            recursive: false,
+        },
         attrs: MountAttrs {
             set: MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
             clear: 0,
@@ -96,8 +101,13 @@ impl Proxy {
         let socket = datagram_socket()?;
         let address = SocketAddrUnix::new(&path).on_path("bind", &path)?;
         bind(&socket, &address).on_path("bind", &path)?;
-        rustix::fs::chmodat(CWD, &path, Mode::from_raw_mode(0o777), rustix::fs::AtFlags::empty())
-            .on_path("chmod", &path)?;
+        rustix::fs::chmodat(
+            CWD,
+            &path,
+            Mode::from_raw_mode(0o777),
+            rustix::fs::AtFlags::empty(),
+        )
+        .on_path("chmod", &path)?;
         Ok(Some(Self { socket, manager }))
     }
 
@@ -110,7 +120,10 @@ impl Proxy {
     pub fn pass_on(&self, pidfd: &OwnedFd, main_pid: i32) -> Result<()> {
         let mut datagram = [0_u8; 4096];
         loop {
-            let mut fds = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(pidfd, PollFlags::IN)];
+            let mut fds = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::new(pidfd, PollFlags::IN),
+            ];
             match poll(&mut fds, None) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
@@ -118,9 +131,13 @@ impl Proxy {
             }
             let [said, ended] = fds.map(|fd| !fd.revents().is_empty());
             if said {
-                let Ok((n, _)) = recv(&self.socket, &mut datagram, rustix::net::RecvFlags::DONTWAIT) else { continue };
+                let Ok((n, _)) = recv(&self.socket, &mut datagram, rustix::net::RecvFlags::DONTWAIT) else {
+                    continue;
+                };
                 if let Some(line) = ready_line(datagram.get(..n).unwrap_or_default()) {
-                    return self.tell(line, main_pid).doing(|| format!("notifying {}", self.manager.display()));
+                    return self
+                        .tell(line, main_pid)
+                        .doing(|| format!("notifying {}", self.manager.display()));
                 }
             } else if ended {
                 return Ok(());
@@ -152,7 +169,13 @@ fn barrier(socket: &OwnedFd) -> Result<()> {
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = [write.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&fds));
-    sendmsg(socket, &[IoSlice::new(b"BARRIER=1")], &mut control, SendFlags::NOSIGNAL).on("sendmsg", "BARRIER")?;
+    sendmsg(
+        socket,
+        &[IoSlice::new(b"BARRIER=1")],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )
+    .on("sendmsg", "BARRIER")?;
     drop(write);
     // A pipe without writers is readable as an ended process is.
     if !wait_ended(&read, after(BARRIER_TIMEOUT))? {
@@ -167,7 +190,9 @@ fn datagram_socket() -> Result<OwnedFd> {
 
 /// The line that says so, wherever in the datagram it stands.
 fn ready_line(datagram: &[u8]) -> Option<&[u8]> {
-    datagram.split(|b| *b == b'\n').find(|line| line.starts_with(b"READY="))
+    datagram
+        .split(|b| *b == b'\n')
+        .find(|line| line.starts_with(b"READY="))
 }
 
 #[cfg(test)]

@@ -113,7 +113,8 @@ impl Record {
     pub fn write(&self, dir: &ContainerDir) -> Result<()> {
         let bytes = serde_json::to_vec(self)
             .map_err(|e| Error::new(crate::error::Kind::Internal, format!("writing the record: {e}")))?;
-        dir.replace(names::RECORD, names::RECORD_NEW, &bytes).doing(|| "writing the record")
+        dir.replace(names::RECORD, names::RECORD_NEW, &bytes)
+            .doing(|| "writing the record")
     }
 
     /// Reads the record; `None` when there is none.
@@ -122,8 +123,12 @@ impl Record {
     ///
     /// It is damaged, or of a version that this program does not know.
     pub fn read(dir: &ContainerDir) -> Result<Option<Self>> {
-        let Some(bytes) = dir.read(names::RECORD)? else { return Ok(None) };
-        Self::parse(&bytes).map(Some).doing(|| dir.file(names::RECORD).display().to_string())
+        let Some(bytes) = dir.read(names::RECORD)? else {
+            return Ok(None);
+        };
+        Self::parse(&bytes)
+            .map(Some)
+            .doing(|| dir.file(names::RECORD).display().to_string())
     }
 
     /// Reads a record from its bytes.
@@ -137,12 +142,16 @@ impl Record {
             version: u32,
         }
         let broken = |e: serde_json::Error| {
-            Error::state(format!("the record cannot be read: {e}")).hint("delete --force removes the container all the same")
+            Error::state(format!("the record cannot be read: {e}"))
+                .hint("delete --force removes the container all the same")
         };
         let head: Head = serde_json::from_slice(bytes).map_err(broken)?;
         if head.version != VERSION {
-            return Err(Error::state(format!("the record has version {}, this brig reads {VERSION}", head.version))
-                .hint("delete --force removes the container all the same"));
+            return Err(Error::state(format!(
+                "the record has version {}, this brig reads {VERSION}",
+                head.version
+            ))
+            .hint("delete --force removes the container all the same"));
         }
         serde_json::from_slice(bytes).map_err(broken)
     }

@@ -31,7 +31,11 @@ pub struct RunOptions {
 ///
 /// As `create` and `start`; nothing is left then.
 pub fn run(request: &CreateRequest, options: RunOptions) -> Result<Option<ExitStatus>> {
-    let mut foreground = if options.detach { None } else { Some(Foreground::begin()?) };
+    let mut foreground = if options.detach {
+        None
+    } else {
+        Some(Foreground::begin()?)
+    };
     if foreground.is_some() && !options.no_subreaper {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .on("prctl(PR_SET_CHILD_SUBREAPER)", "")?;
@@ -43,7 +47,9 @@ pub fn run(request: &CreateRequest, options: RunOptions) -> Result<Option<ExitSt
     }
     let made = making.into_made()?;
     let (container, pidfd, console) = started(request, made, options)?;
-    let Some(mut foreground) = foreground else { return Ok(None) };
+    let Some(mut foreground) = foreground else {
+        return Ok(None);
+    };
     let master = console.as_ref().map(receive_master).transpose()?;
     let status = foreground.wait(&pidfd, master);
     if !options.keep {
@@ -67,18 +73,32 @@ fn go_on(
     }
     match proxy {
         // In the foreground this process is what the manager has started and watches.
-        Some(proxy) if !options.detach => proxy.pass_on(pidfd, rustix::process::getpid().as_raw_nonzero().get()),
+        Some(proxy) if !options.detach => {
+            proxy.pass_on(pidfd, rustix::process::getpid().as_raw_nonzero().get())
+        }
         Some(proxy) => proxy.pass_on(pidfd, pid),
         None => Ok(()),
     }
 }
 
 /// Starts the made container; what could not be started is removed.
-fn started(request: &CreateRequest, made: Made, options: RunOptions) -> Result<(Container, OwnedFd, Option<OwnedFd>)> {
-    let Made { dir, lock, record, pidfd, console } = made;
+fn started(
+    request: &CreateRequest,
+    made: Made,
+    options: RunOptions,
+) -> Result<(Container, OwnedFd, Option<OwnedFd>)> {
+    let Made {
+        dir,
+        lock,
+        record,
+        pidfd,
+        console,
+    } = made;
     let container = Container { dir, record };
     let result = go_on(request, &container, lock, &pidfd, options);
-    let Err(e) = result else { return Ok((container, pidfd, console)) };
+    let Err(e) = result else {
+        return Ok((container, pidfd, console));
+    };
     let _ = signal(pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
     let _ = reap(pidfd.as_fd(), true);
     if !options.keep || options.detach {

@@ -21,12 +21,17 @@ use crate::userns;
 ///
 /// The kernel's.
 pub fn prepare(plan: &Plan, index: usize) -> Result<Option<OwnedFd>> {
-    let Some(mount) = plan.mounts.iter().find(|m| m.index == index) else { return Ok(None) };
-    let MountKind::Bind { source, recursive } = &mount.kind else { return Ok(None) };
-    let fd = rustix::fs::open(source, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).on_path("open", source)?;
-    let tree = MountApi::new(None).clone_tree(fd.as_fd(), source, *recursive)?.ok_or_else(|| {
-        Error::host("open_tree is not permitted here, and id-mapped mounts need it")
-    })?;
+    let Some(mount) = plan.mounts.iter().find(|m| m.index == index) else {
+        return Ok(None);
+    };
+    let MountKind::Bind { source, recursive } = &mount.kind else {
+        return Ok(None);
+    };
+    let fd =
+        rustix::fs::open(source, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).on_path("open", source)?;
+    let tree = MountApi::new(None)
+        .clone_tree(fd.as_fd(), source, *recursive)?
+        .ok_or_else(|| Error::host("open_tree is not permitted here, and id-mapped mounts need it"))?;
     if mount.idmap.is_some() {
         map_ids(plan, mount, &tree).doing(|| format!("mounts[{index}]: id-mapping {}", source.display()))?;
     }
@@ -46,7 +51,9 @@ fn map_ids(plan: &Plan, mount: &Mount, tree: &OwnedFd) -> Result<()> {
         let error = Error::from(brig_sys::SysError::new("mount_setattr", "MOUNT_ATTR_IDMAP", e));
         match e {
             Errno::NOSYS => error.hint("id-mapped mounts need Linux 5.12"),
-            Errno::INVAL => error.hint("the file system of the source does not support id-mapped mounts on this kernel"),
+            Errno::INVAL => {
+                error.hint("the file system of the source does not support id-mapped mounts on this kernel")
+            }
             _ => error,
         }
     })

@@ -13,10 +13,7 @@ pub struct Timestamp {
 impl Timestamp {
     /// That many seconds and nanoseconds after 1970.
     pub fn new(seconds: i64, nanoseconds: u32) -> Self {
-        Self {
-            seconds,
-            nanoseconds,
-        }
+        Self { seconds, nanoseconds }
     }
 
     /// That many nanoseconds after 1970.

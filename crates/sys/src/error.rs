@@ -25,12 +25,20 @@ pub type Result<T> = std::result::Result<T, SysError>;
 impl SysError {
     /// Describes a failed call.
     pub fn new(call: &'static str, object: impl Into<String>, errno: Errno) -> Self {
-        Self { call, object: object.into(), errno }
+        Self {
+            call,
+            object: object.into(),
+            errno,
+        }
     }
 
     /// Describes a failed call on a path.
     pub fn path(call: &'static str, path: impl AsRef<Path>, errno: Errno) -> Self {
-        Self { call, object: path.as_ref().display().to_string(), errno }
+        Self {
+            call,
+            object: path.as_ref().display().to_string(),
+            errno,
+        }
     }
 }
 
@@ -82,7 +90,9 @@ pub fn errno_text(errno: Errno) -> String {
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
     match (letters.next(), letters.clone().next()) {
-        (Some(first), Some(second)) if !second.is_uppercase() => first.to_lowercase().chain(letters).collect(),
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(letters).collect()
+        }
         _ => text.to_owned(),
     }
 }

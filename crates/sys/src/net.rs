@@ -13,7 +13,8 @@ use crate::process::check;
 ///
 /// The kernel has no IPv4 sockets, or this process no CAP_NET_ADMIN in the namespace.
 pub fn set_loopback_up() -> Result<()> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).on("socket", "")?;
+    let socket =
+        socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).on("socket", "")?;
     // SAFETY: all-zero is a valid ifreq: integers, an array and a union of such.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
@@ -23,5 +24,7 @@ pub fn set_loopback_up() -> Result<()> {
     request.ifr_ifru.ifru_flags = up;
     // SAFETY: SIOCSIFFLAGS reads an ifreq with a name and flags, which `request` is.
     let ret = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
-    check(libc::c_long::from(ret)).map(drop).on("ioctl(SIOCSIFFLAGS)", "lo")
+    check(libc::c_long::from(ret))
+        .map(drop)
+        .on("ioctl(SIOCSIFFLAGS)", "lo")
 }

@@ -90,10 +90,10 @@ pub struct FsOptions {
     /// Superblock parameters for fsconfig(2): flags without, strings with a value, in order. `sync`, `dirsync`,
     /// `lazytime` and `mand` are among them as flags, before all others.
     ///
-    /// `ro` is a flag here too (mount(2) sets both), but only for [`MountKind::Other`] and not on `/dev`: block
+    /// `ro` is a flag here too (mount(2) sets both), but not for the other kinds of file systems and not on `/dev`: block
     /// devices, images and network shares must know that nothing will be written before they are opened. For the
     /// virtual file systems the attribute of the mount says the same, and leaves the superblock, which may be
-    /// shared or still has to be filled, writable.
+    /// shared or still has to be filled, writable. With a remount the opposites are there too (`rw`, `async`, …).
     ///
     /// fsconfig(2) takes no value longer than 255 bytes (`lowerdir` of an overlay may be); mount(2) does.
     pub params: Vec<(String, Option<String>)>,

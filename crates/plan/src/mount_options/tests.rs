@@ -17,7 +17,7 @@ fn recursive(options: &str) -> (u64, u64) {
 
 #[test]
 fn every_listed_option_is_understood() {
-    for option in MOUNT_OPTIONS {
+    for option in MOUNT_OPTIONS.iter().chain(&["idmap", "ridmap"]) {
         assert_eq!(of(option).data, [], "{option}");
     }
     assert!(MOUNT_OPTIONS.is_sorted());
@@ -73,13 +73,19 @@ fn access_times_go_back_to_the_default() {
 
 #[test]
 fn superblock_flags_come_in_order() {
-    let flags = |options| of(options).superblock_flags().collect::<Vec<_>>();
+    let set = |options| of(options).set_flags().collect::<Vec<_>>();
     assert_eq!(
-        flags("sync lazytime dirsync mand"),
+        set("sync lazytime dirsync mand"),
         ["dirsync", "lazytime", "mand", "sync"]
     );
-    assert_eq!(flags("sync async lazytime nolazytime mand nomand"), [""; 0]);
-    assert_eq!(flags("async sync"), ["sync"]);
+    assert_eq!(set("sync async lazytime nolazytime mand nomand"), [""; 0]);
+    assert_eq!(set("async sync"), ["sync"]);
+    let cleared = |options| of(options).clear_flags().collect::<Vec<_>>();
+    assert_eq!(
+        cleared("sync async lazytime nolazytime mand nomand"),
+        ["nolazytime", "nomand", "async"]
+    );
+    assert_eq!(cleared("async sync"), [""; 0]);
 }
 
 #[test]
@@ -134,4 +140,11 @@ fn security_contexts_hold_commas() {
     assert_eq!(data[0].1.as_deref(), Some("system_u:object_r:c_t:s0:c1,c2"));
     assert_eq!(data[1].0, "mode");
     assert_eq!(data[2].1.as_deref(), Some("\"a,b\""));
+}
+
+#[test]
+fn layers_of_an_overlay_hold_commas() {
+    let data = of(r"lowerdir=/a\,b:/c\\,upperdir=/d").data;
+    let values: Vec<_> = data.iter().filter_map(|(_, value)| value.as_deref()).collect();
+    assert_eq!(values, [r"/a\,b:/c\\", "/d"]);
 }

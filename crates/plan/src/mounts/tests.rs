@@ -75,13 +75,6 @@ fn a_bind_mount_is_read() {
         }
     );
     assert_eq!(mount.propagation.len(), 2);
-    assert_eq!(
-        of(r#"{"destination":"/d","type":"bind","source":"/s"}"#).kind,
-        MountKind::Bind {
-            source: "/s".into(),
-            recursive: false
-        }
-    );
 }
 
 #[test]
@@ -144,10 +137,15 @@ fn types_are_told_apart() {
             expected
         );
     }
-    assert_eq!(
-        complaints(r#"{"destination":"/x"}"#),
-        ["mounts[0].type: a mount needs a type"]
-    );
+}
+
+#[test]
+fn only_options_make_a_bind_mount() {
+    for fstype in ["", "bind", "none"] {
+        let mount = format!(r#"{{"destination":"/x","type":"{fstype}","source":"/s"}}"#);
+        let expected = format!("mounts[0].type: no file system has the type {fstype:?}");
+        assert_eq!(complaints(&mount), [expected]);
+    }
 }
 
 #[test]
@@ -174,7 +172,7 @@ fn read_only_is_the_superblocks_where_it_must_be() {
 
 #[test]
 fn a_remount_changes_what_is_there() {
-    let options = |mount| match of(mount).kind {
+    let options = |mount: &str| match of(mount).kind {
         MountKind::Remount { options } => options.map(|options| params(&options)),
         kind => panic!("{kind:?}"),
     };
@@ -182,11 +180,21 @@ fn a_remount_changes_what_is_there() {
         options(r#"{"destination":"/x","options":["bind","remount","ro"]}"#),
         None
     );
-    let expected = Some(vec!["ro".to_owned(), "size=1m".to_owned()]);
+    let params = |fstype: &str, given: &str| {
+        let given: Vec<_> = given.split(' ').map(|option| format!(r#","{option}""#)).collect();
+        let mount = format!(
+            r#"{{"destination":"/x","type":"{fstype}","options":["remount"{}]}}"#,
+            given.concat()
+        );
+        options(&mount).unwrap().join(" ")
+    };
     assert_eq!(
-        options(r#"{"destination":"/x","type":"tmpfs","options":["remount","ro","size=1m"]}"#),
-        expected
+        params("ext4", "noatime ro lazytime data=ordered"),
+        "ro lazytime data=ordered"
     );
+    assert_eq!(params("ext4", "rw async"), "rw async");
+    assert_eq!(params("", "ro"), "ro");
+    assert_eq!(params("tmpfs", "ro size=1m"), "size=1m");
 }
 
 #[test]
@@ -204,7 +212,7 @@ fn recursive_attributes_are_apart() {
 fn copy_up_is_for_tmpfs() {
     let mount = of(r#"{"destination":"/x","type":"tmpfs","options":["tmpcopyup"]}"#);
     assert!(matches!(mount.kind, MountKind::Tmpfs { copy_up: true, .. }));
-    let expected = "mounts[0].options: tmpcopyup has no effect on anything but a tmpfs";
+    let expected = "mounts[0].options: tmpcopyup has no effect on anything but a new tmpfs";
     assert_eq!(
         complaints(r#"{"destination":"/x","type":"ext4","options":["tmpcopyup"]}"#),
         [expected]
@@ -223,8 +231,7 @@ fn destinations_are_cleaned() {
     };
     assert_eq!(target("/a/./b//../c/"), Path::new("/a/c"));
     assert_eq!(target("a"), Path::new("/a"));
-    let expected =
-        "mounts[0].destination: mount destination \"a\" is not absolute, using it as relative to /";
+    let expected = "mounts[0].destination: \"a\" is not absolute, using it as relative to /";
     assert_eq!(complaints(r#"{"destination":"a","type":"tmpfs"}"#), [expected]);
 }
 
@@ -268,6 +275,12 @@ fn proc_holds_nothing_foreign() {
         );
         assert_eq!(complaints(&mount), [expected]);
     }
+    assert!(INSIDE_PROC.iter().all(|file| may_be_inside_proc(Path::new(file))));
+    assert!(
+        !["/proc", "/proc/1", "/x"]
+            .iter()
+            .any(|path| may_be_inside_proc(Path::new(path)))
+    );
     for destination in INSIDE_PROC
         .into_iter()
         .chain(["/proc", "/procfs", "/x/proc/self"])
@@ -360,6 +373,10 @@ fn id_maps_have_their_rules() {
     for (mount, expected) in [
         (
             format!(r#"{{"destination":"/d","type":"tmpfs",{MAPS}}}"#),
+            "mounts[0]: id-mapped mounts are only supported for bind-mounts",
+        ),
+        (
+            format!(r#"{{"destination":"/d","options":["bind","remount"],{MAPS}}}"#),
             "mounts[0]: id-mapped mounts are only supported for bind-mounts",
         ),
         (

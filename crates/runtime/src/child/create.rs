@@ -1,5 +1,6 @@
 //! The first process of a new container.
 
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
@@ -52,6 +53,7 @@ pub(super) struct Creation<'a> {
     pub api: MountApi,
     /// The container's root: first the tree attached on the host, later `/`.
     pub root: Option<RootDir>,
+    pub place_of_root: Cell<Option<mounts::Place>>,
     /// Mounts to be made read-only once everything below them is in place.
     pub read_only_later: Vec<(OwnedFd, std::path::PathBuf)>,
     /// The cgroup namespace is made, or none is to be.
@@ -60,52 +62,65 @@ pub(super) struct Creation<'a> {
 
 fn steps<'a>() -> [Step<Creation<'a>>; 23] {
     [
-    ("tying the process to its creator", |c| tie(c.channel)),
-    ("setting oom_score_adj", process::oom_score_adj),
-    ("joining namespaces", namespaces::join),
-    ("mapping ids", namespaces::map_ids),
-    ("starting a session", session),
-    ("joining the session keyring", process::keyring),
-    ("bringing up the loopback interface", namespaces::loopback),
-    ("setting the propagation of /", root::set_propagation),
-    ("attaching the root file system", root::attach),
-    ("mounting", mounts::mount_all),
-    ("populating /dev", devices::make_all),
-    ("waiting for the host side", host_side),
-    ("running createContainer hooks", create_container_hooks),
-    ("entering the root file system", root::enter),
-    ("making the working directory", process::make_cwd),
-    ("setting up the terminal", console::set_up),
-    ("making mounts read-only", root::make_read_only),
-    ("setting hostname and domainname", process::names),
-    ("writing sysctls", process::sysctls),
-    ("making paths read-only", hidden::read_only_paths),
-    ("masking paths", hidden::masked_paths),
-    ("setting scheduling and memory policy", process::attributes),
-    ("becoming the init program", finish::create),
+        ("tying the process to its creator", |c| tie(c.channel)),
+        ("setting oom_score_adj", process::oom_score_adj),
+        ("joining namespaces", namespaces::join),
+        ("mapping ids", namespaces::map_ids),
+        ("starting a session", session),
+        ("joining the session keyring", process::keyring),
+        ("bringing up the loopback interface", namespaces::loopback),
+        ("setting the propagation of /", root::set_propagation),
+        ("attaching the root file system", root::attach),
+        ("mounting", mounts::mount_all),
+        ("populating /dev", devices::make_all),
+        ("waiting for the host side", host_side),
+        ("running createContainer hooks", create_container_hooks),
+        ("entering the root file system", root::enter),
+        ("making the working directory", process::make_cwd),
+        ("setting up the terminal", console::set_up),
+        ("making mounts read-only", root::make_read_only),
+        ("setting hostname and domainname", process::names),
+        ("writing sysctls", process::sysctls),
+        ("making paths read-only", hidden::read_only_paths),
+        ("masking paths", hidden::masked_paths),
+        ("setting scheduling and memory policy", process::attributes),
+        ("becoming the init program", finish::create),
     ]
 }
 
 /// Flags of the clone that the command makes: none where the process must first join namespaces.
 pub fn first_flags(ns: &Namespaces) -> CloneFlags {
-    if namespaces::needs_stage(ns) { CloneFlags::empty() } else { namespaces::clone_flags(ns) }
+    if namespaces::needs_stage(ns) {
+        CloneFlags::empty()
+    } else {
+        namespaces::clone_flags(ns)
+    }
 }
 
 /// How many processes there are when the id mappings can be written: those of the last one are meant, unless the process
 /// before it needs them to make a time namespace.
 pub fn processes_before_id_maps(ns: &Namespaces) -> usize {
-    if namespaces::needs_stage(ns) && ns.time != Ns::New { 2 } else { 1 }
+    if namespaces::needs_stage(ns) && ns.time != Ns::New {
+        2
+    } else {
+        1
+    }
 }
 
 /// Becomes the container's first process.
 pub fn run(job: Job<'_>, channel: &Channel) -> ! {
-    let mut inbox = Inbox { attached: job.born_in_cgroup, ..Inbox::default() };
+    let mut inbox = Inbox {
+        attached: job.born_in_cgroup,
+        ..Inbox::default()
+    };
     let begun = host_proc().and_then(|proc| {
         if namespaces::needs_stage(&job.plan.namespaces) {
             tie(channel)?;
             namespaces::go_through_stage(job.plan, &proc, channel, &mut inbox)?;
         }
-        let api_proc = proc.try_clone().map_err(|e| crate::error::io_error("dup", "/proc".as_ref(), &e))?;
+        let api_proc = proc
+            .try_clone()
+            .map_err(|e| crate::error::io_error("dup", "/proc".as_ref(), &e))?;
         Ok((proc, MountApi::new(Some(api_proc))))
     });
     let (proc, api) = match begun {
@@ -122,6 +137,7 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
         proc,
         api,
         root: None,
+        place_of_root: Cell::new(None),
         read_only_later: Vec::new(),
         cgroup_namespace_done: job.plan.namespaces.cgroup != Ns::New,
     };
@@ -144,11 +160,28 @@ pub(super) fn host_proc() -> Result<OwnedFd> {
 
 impl Creation<'_> {
     pub fn root(&self) -> Result<&RootDir> {
-        self.root.as_ref().ok_or_else(|| Error::new(crate::error::Kind::Internal, "there is no root yet"))
+        self.root
+            .as_ref()
+            .ok_or_else(|| Error::new(crate::error::Kind::Internal, "there is no root yet"))
+    }
+
+    /// Where the root is, to tell whether a path led to it.
+    pub fn place_of_root(&self) -> Result<mounts::Place> {
+        match self.place_of_root.get() {
+            Some(place) => Ok(place),
+            None => {
+                let place = mounts::place(self.root()?.as_fd())?;
+                self.place_of_root.set(Some(place));
+                Ok(place)
+            }
+        }
     }
 
     pub fn target(&self, fd: OwnedFd, path: &std::path::Path) -> MountTarget {
-        MountTarget { fd, path: path.to_owned() }
+        MountTarget {
+            fd,
+            path: path.to_owned(),
+        }
     }
 
     /// Whether the container's user namespace is not the runtime's.
@@ -203,5 +236,10 @@ fn create_container_hooks(c: &mut Creation<'_>) -> Result<()> {
     }
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     let state = hooks::state_json(plan, c.job.id, Status::Creating, pid);
-    hooks::run_all(HookKind::CreateContainer, &plan.hooks.create_container, &state, Some(&plan.rootfs))
+    hooks::run_all(
+        HookKind::CreateContainer,
+        &plan.hooks.create_container,
+        &state,
+        Some(&plan.rootfs),
+    )
 }

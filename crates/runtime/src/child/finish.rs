@@ -2,7 +2,6 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -10,8 +9,8 @@ use brig_plan::{Hook, Ns, Process};
 use brig_spec::Status;
 use brig_sys::Context;
 use brig_sys::init::abi::{
-    FLAG_CLONE, FLAG_CLONE_EARLY, FLAG_CREDENTIALS, FLAG_LISTENER, FLAG_NO_NEW_PRIVS, FLAG_SEARCH, FLAG_SET_GROUPS,
-    Params,
+    FLAG_CLONE, FLAG_CLONE_EARLY, FLAG_CREDENTIALS, FLAG_LISTENER, FLAG_NO_NEW_PRIVS, FLAG_SEARCH,
+    FLAG_SET_GROUPS, Params,
 };
 use brig_sys::init::{COMM_MAX, HookSpec, InitSpec};
 use brig_sys::process::{cloexec_from, execute_fd, inherit};
@@ -77,36 +76,57 @@ pub(super) fn create(c: &mut Creation<'_>) -> Result<()> {
 fn split_state(json: &str) -> (Vec<u8>, Vec<u8>) {
     const PID: &str = "\"pid\":";
     match json.split_once(&format!("{PID}1,")) {
-        Some((before, after)) => (format!("{before}{PID}").into_bytes(), format!(",{after}").into_bytes()),
+        Some((before, after)) => (
+            format!("{before}{PID}").into_bytes(),
+            format!(",{after}").into_bytes(),
+        ),
         None => (json.as_bytes().to_vec(), Vec::new()),
     }
 }
 
 /// Executes the init program. Returns only with an error.
 pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
-    let null = if f.root.find(Path::new("/dev/null"))?.is_some() { open_null(f.root) } else { None };
     if !f.process.terminal {
-        process::own_stdio(f.process.user.uid, null.as_ref().map(|fd| fd.as_fd()))?;
+        process::own_stdio(f.process.user.uid, f.root)?;
     }
     let late_cwd = process::enter_cwd(f.root, &f.process.cwd)?;
     let label = label(f)?;
     let spec = InitSpec {
         params: params(f, label.as_ref().map(|(fd, _)| fd.as_fd())),
         groups: f.process.user.additional_gids.clone(),
-        filter: f.filter.as_ref().map(|filter| filter.program.clone()).unwrap_or_default(),
-        label: label.as_ref().map(|(_, text)| text.clone().into_bytes()).unwrap_or_default(),
+        filter: f
+            .filter
+            .as_ref()
+            .map(|filter| filter.program.clone())
+            .unwrap_or_default(),
+        label: label
+            .as_ref()
+            .map(|(_, text)| text.clone().into_bytes())
+            .unwrap_or_default(),
         late_cwd,
         candidates: candidates(f.process)?,
         args: c_strings(&f.process.args)?,
         env: c_strings(&environment(f))?,
-        hooks: f.start_hooks.iter().map(|hook| hook_spec(hook, f.process)).collect::<Result<_>>()?,
+        hooks: f
+            .start_hooks
+            .iter()
+            .map(|hook| hook_spec(hook, f.process))
+            .collect::<Result<_>>()?,
         hook_state: f.hook_state.clone(),
         comm: comm(f.called_as),
     };
     let program = spec.executable()?;
     // Whatever the caller of brig had open stays out, but for what is named here.
     cloexec_from(3)?;
-    for fd in [Some(f.channel.as_fd()), f.gate, f.record, label.as_ref().map(|(fd, _)| fd.as_fd())].into_iter().flatten() {
+    for fd in [
+        Some(f.channel.as_fd()),
+        f.gate,
+        f.record,
+        label.as_ref().map(|(fd, _)| fd.as_fd()),
+    ]
+    .into_iter()
+    .flatten()
+    {
         inherit(fd.as_raw_fd()).on("fcntl(F_SETFD)", "a descriptor of the init program")?;
     }
     for fd in (3..).take(usize::try_from(f.preserve_fds).unwrap_or(0)) {
@@ -123,7 +143,10 @@ fn params(f: &Finish<'_>, label: Option<BorrowedFd<'_>>) -> Params {
     let flag = |yes: bool, flag: u32| if yes { flag } else { 0 };
     let flags = FLAG_CREDENTIALS
         | flag(f.clone, FLAG_CLONE)
-        | flag(f.clone && filter.is_some_and(|filter| !filter.allows_fork), FLAG_CLONE_EARLY)
+        | flag(
+            f.clone && filter.is_some_and(|filter| !filter.allows_fork),
+            FLAG_CLONE_EARLY,
+        )
         | flag(f.process.no_new_privileges, FLAG_NO_NEW_PRIVS)
         | flag(may_set_groups(f), FLAG_SET_GROUPS)
         | flag(filter.is_some_and(|filter| filter.notifies), FLAG_LISTENER)
@@ -155,32 +178,17 @@ fn may_set_groups(f: &Finish<'_>) -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let mut text = [0_u8; 16];
     match rustix::fs::openat(f.proc, "self/setgroups", flags, Mode::empty()) {
-        Ok(file) => !matches!(rustix::io::read(file, &mut text), Ok(n) if text.get(..n).is_some_and(|t| t.starts_with(b"deny"))),
+        Ok(file) => {
+            !matches!(rustix::io::read(file, &mut text), Ok(n) if text.get(..n).is_some_and(|t| t.starts_with(b"deny")))
+        }
         // A kernel without user namespaces.
         Err(_) => true,
     }
 }
 
-fn open_null(root: &RootDir) -> Option<OwnedFd> {
-    let path = Path::new("/dev/null");
-    let found = root.resolve_nofollow(path).ok()?;
-    let is_null = |fd: BorrowedFd<'_>| {
-        rustix::fs::fstat(fd).is_ok_and(|stat| {
-            rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::CharacterDevice
-                && stat.st_rdev == rustix::fs::makedev(1, 3)
-        })
-    };
-    if !is_null(found.as_fd()) {
-        return None;
-    }
-    root.open(path, OFlags::RDWR | OFlags::NOFOLLOW).ok().filter(|fd| is_null(fd.as_fd()))
-}
-
 /// The LSM label for the execve: where to write it, and what.
 fn label(f: &Finish<'_>) -> Result<Option<(OwnedFd, String)>> {
-    let open = |path: &str| {
-        rustix::fs::openat(f.proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-    };
+    let open = |path: &str| rustix::fs::openat(f.proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
     if let Some(profile) = &f.process.apparmor_profile {
         // The first is the place for it since Linux 5.8, where several modules may be stacked.
         let fd = open("self/attr/apparmor/exec")
@@ -202,13 +210,23 @@ fn is_search(process: &Process) -> bool {
 
 /// Paths to try for argv[0]. Only the process's own PATH counts; without one a bare name is not found.
 fn candidates(process: &Process) -> Result<Vec<CString>> {
-    let Some(program) = process.args.first() else { return Ok(Vec::new()) };
+    let Some(program) = process.args.first() else {
+        return Ok(Vec::new());
+    };
     if !is_search(process) {
         return Ok(vec![c_string(program)?]);
     }
-    let path = process.env.iter().rev().find_map(|e| e.strip_prefix("PATH=")).unwrap_or_default();
+    let path = process
+        .env
+        .iter()
+        .rev()
+        .find_map(|e| e.strip_prefix("PATH="))
+        .unwrap_or_default();
     // Relative directories would depend on where the process happens to be.
-    path.split(':').filter(|dir| dir.starts_with('/')).map(|dir| c_string(&format!("{dir}/{program}"))).collect()
+    path.split(':')
+        .filter(|dir| dir.starts_with('/'))
+        .map(|dir| c_string(&format!("{dir}/{program}")))
+        .collect()
 }
 
 /// The environment with HOME: from the container's user list, else `/`.
@@ -233,7 +251,11 @@ fn hook_spec(hook: &Hook, process: &Process) -> Result<HookSpec> {
 /// `NAME:[2:INIT]`, as security monitors know it of runc.
 fn comm(called_as: &str) -> CString {
     const STAGE: &str = ":[2:INIT]";
-    let name: String = called_as.chars().filter(char::is_ascii_graphic).take(COMM_MAX - STAGE.len()).collect();
+    let name: String = called_as
+        .chars()
+        .filter(char::is_ascii_graphic)
+        .take(COMM_MAX - STAGE.len())
+        .collect();
     CString::new(format!("{name}{STAGE}")).unwrap_or_default()
 }
 
@@ -255,16 +277,27 @@ mod tests {
 
     fn process(args: &[&str], env: &[&str]) -> Process {
         let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
-        Process { args: own(args), env: own(env), ..Process::default() }
+        Process {
+            args: own(args),
+            env: own(env),
+            ..Process::default()
+        }
     }
 
     fn paths(p: &Process) -> Vec<String> {
-        candidates(p).unwrap().into_iter().map(|c| c.into_string().unwrap()).collect()
+        candidates(p)
+            .unwrap()
+            .into_iter()
+            .map(|c| c.into_string().unwrap())
+            .collect()
     }
 
     #[test]
     fn a_bare_name_is_looked_for_in_the_containers_path_only() {
-        assert_eq!(paths(&process(&["x"], &["PATH=/bin::rel:/usr/bin"])), ["/bin/x", "/usr/bin/x"]);
+        assert_eq!(
+            paths(&process(&["x"], &["PATH=/bin::rel:/usr/bin"])),
+            ["/bin/x", "/usr/bin/x"]
+        );
         assert_eq!(paths(&process(&[".hidden"], &["PATH=/bin"])), ["/bin/.hidden"]);
         assert!(paths(&process(&["x"], &[])).is_empty());
         assert_eq!(paths(&process(&["./x"], &["PATH=/bin"])), ["./x"]);

@@ -6,14 +6,15 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
+    fsmount, fsopen,
 };
 
 use brig_plan::{FsOptions, MountAttrs};
 use brig_sys::Context;
 use brig_sys::init::InitSpec;
 use brig_sys::init::abi::{FLAG_CLONE, FLAG_PROC_CONTEXT, Params};
-use brig_sys::process::{Cloned, CloneFlags, clone_process, execute_fd, exit_now, inherit, reap};
+use brig_sys::process::{CloneFlags, Cloned, clone_process, execute_fd, exit_now, inherit, reap};
 
 use crate::channel::{Channel, FromChild};
 use crate::error::{Doing, Error, Kind, Result};
@@ -81,7 +82,10 @@ fn become_helper(path: &Path, channel: &Channel) -> ! {
         channel.report(&FromChild::Failed(e));
         exit_now(1)
     };
-    let namespaces = brig_plan::Namespaces { pid: brig_plan::Ns::Join(path.to_owned()), ..Default::default() };
+    let namespaces = brig_plan::Namespaces {
+        pid: brig_plan::Ns::Join(path.to_owned()),
+        ..Default::default()
+    };
     if let Err(e) = super::namespaces::join_pid_namespace(&namespaces) {
         fail(e);
     }
@@ -94,7 +98,11 @@ fn become_helper(path: &Path, channel: &Channel) -> ! {
         label_fd: -1,
         ..Params::default()
     };
-    let spec = InitSpec { params, comm: CString::from(c"brig:[1:PROC]"), ..InitSpec::default() };
+    let spec = InitSpec {
+        params,
+        comm: CString::from(c"brig:[1:PROC]"),
+        ..InitSpec::default()
+    };
     let program = match spec.executable().doing(|| "the helper") {
         Ok(program) => program,
         Err(e) => fail(e),

@@ -84,7 +84,10 @@ pub(super) fn go_through_stage(
 /// Clocks of a new time namespace can be set until a process is in it, time_namespaces(7).
 fn write_time_offsets(plan: &Plan, proc: &OwnedFd) -> Result<()> {
     let mut text = String::new();
-    for (clock, offset) in [("monotonic", plan.time_offsets.monotonic), ("boottime", plan.time_offsets.boottime)] {
+    for (clock, offset) in [
+        ("monotonic", plan.time_offsets.monotonic),
+        ("boottime", plan.time_offsets.boottime),
+    ] {
         if let Some((seconds, nanoseconds)) = offset {
             text.push_str(&format!("{clock} {seconds} {nanoseconds}\n"));
         }
@@ -95,14 +98,18 @@ fn write_time_offsets(plan: &Plan, proc: &OwnedFd) -> Result<()> {
     let path = Path::new("/proc/self/timens_offsets");
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(proc, "self/timens_offsets", flags, Mode::empty()).on_path("open", path)?;
-    rustix::io::write(&file, text.as_bytes()).on_path("write", path).doing(|| "linux.timeOffsets")?;
+    rustix::io::write(&file, text.as_bytes())
+        .on_path("write", path)
+        .doing(|| "linux.timeOffsets")?;
     Ok(())
 }
 
 /// Whether joining needs a process of its own before the one that becomes the container's: a user namespace that is joined
 /// must own the namespaces made after it, and one that is made cannot join what belongs to the host.
 pub fn needs_stage(ns: &Namespaces) -> bool {
-    let joins = [&ns.mount, &ns.network, &ns.ipc, &ns.uts, &ns.cgroup, &ns.time].iter().any(|n| matches!(n, Ns::Join(_)));
+    let joins = [&ns.mount, &ns.network, &ns.ipc, &ns.uts, &ns.cgroup, &ns.time]
+        .iter()
+        .any(|n| matches!(n, Ns::Join(_)));
     matches!(ns.user, Ns::Join(_)) || (ns.user == Ns::New && joins) || ns.time == Ns::New
 }
 
@@ -148,8 +155,12 @@ pub(super) fn join_pid_namespace(ns: &Namespaces) -> Result<()> {
 /// Root of the user namespace: files and processes made from here on belong to it.
 pub fn become_root() -> Result<()> {
     let root = rustix::process::Uid::ROOT;
-    rustix::thread::set_thread_res_gid(rustix::process::Gid::ROOT, rustix::process::Gid::ROOT, rustix::process::Gid::ROOT)
-        .on("setresgid", "0")?;
+    rustix::thread::set_thread_res_gid(
+        rustix::process::Gid::ROOT,
+        rustix::process::Gid::ROOT,
+        rustix::process::Gid::ROOT,
+    )
+    .on("setresgid", "0")?;
     Ok(rustix::thread::set_thread_res_uid(root, root, root).on("setresuid", "0")?)
 }
 

@@ -1,7 +1,7 @@
 //! What a container's process has besides namespaces and mounts.
 
 use std::ffi::CString;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use pathrs::flags::OpenFlags;
@@ -10,13 +10,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use brig_plan::Process;
-use brig_sys::process::{
-    SchedAttr, set_io_priority, set_memory_policy, set_personality, set_scheduler,
-};
+use brig_sys::process::{SchedAttr, set_io_priority, set_memory_policy, set_personality, set_scheduler};
 use brig_sys::{Context, keyring};
 
 use super::create::Creation;
 use crate::error::{Doing, Error, Result};
+use crate::rootfs::RootDir;
 
 /// `process.oomScoreAdj`.
 pub(super) fn oom_score_adj(c: &mut Creation<'_>) -> Result<()> {
@@ -24,8 +23,10 @@ pub(super) fn oom_score_adj(c: &mut Creation<'_>) -> Result<()> {
 }
 
 /// Writes `/proc/self/oom_score_adj`.
-pub(super) fn set_oom_score_adj(proc: impl std::os::fd::AsFd, process: &Process) -> Result<()> {
-    let Some(score) = process.oom_score_adj else { return Ok(()) };
+pub(super) fn set_oom_score_adj(proc: impl AsFd, process: &Process) -> Result<()> {
+    let Some(score) = process.oom_score_adj else {
+        return Ok(());
+    };
     let path = Path::new("/proc/self/oom_score_adj");
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(proc, "self/oom_score_adj", flags, Mode::empty()).on_path("open", path)?;
@@ -50,8 +51,11 @@ pub(super) fn keyring(c: &mut Creation<'_>) -> Result<()> {
 pub(super) fn join_keyring(id: &str, in_user_namespace: bool) -> Result<()> {
     const SEARCH_BY_USER: u32 = 0x8_0000;
     const SEARCH_BY_OTHERS: u32 = 0x8;
-    let name = CString::new(format!("_ses.{id}")).map_err(|_| Error::config("invalid container ID format"))?;
-    let Some(serial) = keyring::join_session(&name)? else { return Ok(()) };
+    let name =
+        CString::new(format!("_ses.{id}")).map_err(|_| Error::config("invalid container ID format"))?;
+    let Some(serial) = keyring::join_session(&name)? else {
+        return Ok(());
+    };
     let others = if in_user_namespace { SEARCH_BY_OTHERS } else { 0 };
     match keyring::add_permission(serial, SEARCH_BY_USER | others) {
         // exec joins a ring that belongs to the container's user: its permissions are set already.
@@ -75,15 +79,18 @@ pub(super) fn make_cwd(c: &mut Creation<'_>) -> Result<()> {
 }
 
 /// Goes there; `Some` when only the container's user may, later.
-pub(super) fn enter_cwd(root: &crate::rootfs::RootDir, cwd: &Path) -> Result<Option<CString>> {
+pub(super) fn enter_cwd(root: &RootDir, cwd: &Path) -> Result<Option<CString>> {
     let late = || {
         let path = CString::new(cwd.as_os_str().as_encoded_bytes());
-        path.map(Some).map_err(|_| Error::config("process.cwd contains a NUL byte"))
+        path.map(Some)
+            .map_err(|_| Error::config("process.cwd contains a NUL byte"))
     };
     let dir = match root.resolve(cwd) {
         Ok(dir) => dir,
         Err(e) if matches!(e.errno(), Some(Errno::ACCESS | Errno::PERM)) => return late(),
-        Err(e) => return Err(e).doing(|| format!("chdir to cwd (\"{}\") set in config.json failed", cwd.display())),
+        Err(e) => {
+            return Err(e).doing(|| format!("chdir to cwd (\"{}\") set in config.json failed", cwd.display()));
+        }
     };
     match rustix::process::fchdir(&dir) {
         Ok(()) => {}
@@ -128,12 +135,19 @@ pub(super) fn sysctls(c: &mut Creation<'_>) -> Result<()> {
     if sysctls.is_empty() {
         return Ok(());
     }
-    let proc = c.proc.try_clone().map_err(|e| crate::error::io_error("dup", Path::new("/proc"), &e))?;
+    let proc = c
+        .proc
+        .try_clone()
+        .map_err(|e| crate::error::io_error("dup", Path::new("/proc"), &e))?;
     let proc = ProcfsHandle::try_from_fd(proc).doing(|| "/proc")?;
     for sysctl in sysctls {
         let write = || -> Result<()> {
             let path = Path::new("sys").join(&sysctl.path);
-            let file = proc.open(ProcfsBase::ProcRoot, path, OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC)?;
+            let file = proc.open(
+                ProcfsBase::ProcRoot,
+                path,
+                OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC,
+            )?;
             rustix::io::write(&file, sysctl.value.as_bytes()).on("write", &sysctl.value)?;
             Ok(())
         };
@@ -153,7 +167,10 @@ pub(super) fn attributes(c: &mut Creation<'_>) -> Result<()> {
 pub(super) fn reset_affinity(cpus: Option<&[usize]>) {
     let mut set = rustix::thread::CpuSet::new();
     match cpus {
-        Some(cpus) => cpus.iter().filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu)),
+        Some(cpus) => cpus
+            .iter()
+            .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU)
+            .for_each(|cpu| set.set(*cpu)),
         None => (0..rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu)),
     }
     // No CPU of the set may be left in the cpuset; then the cpuset alone counts.
@@ -174,7 +191,9 @@ pub(super) fn set_attributes(process: &Process) -> Result<()> {
             ..SchedAttr::default()
         };
         set_scheduler(attr).map_err(|e| match e.errno {
-            Errno::PERM => Error::from(e).context("process scheduler can't be used together with AllowedCPUs"),
+            Errno::PERM => {
+                Error::from(e).context("process scheduler can't be used together with AllowedCPUs")
+            }
             _ => e.into(),
         })?;
     }
@@ -192,15 +211,19 @@ pub(super) fn set_attributes(process: &Process) -> Result<()> {
 
 /// Standard input, output and error belong to the container's user, but for devices that everybody shares. Whoever passed
 /// them may not allow it: then they stay as they are.
-pub(super) fn own_stdio(uid: u32, null: Option<BorrowedFd<'_>>) -> Result<()> {
+pub(super) fn own_stdio(uid: u32, root: &RootDir) -> Result<()> {
+    let mut null = None;
     for number in 0..=2 {
-        let Ok(fd) = brig_sys::process::borrow_inherited(number) else { continue };
+        let Ok(fd) = brig_sys::process::borrow_inherited(number) else {
+            continue;
+        };
         let stat = rustix::fs::fstat(fd).on("fstat", format!("descriptor {number}"))?;
-        let is_null = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::CharacterDevice
+        let is_null = rustix::fs::FileType::from_raw_mode(stat.st_mode)
+            == rustix::fs::FileType::CharacterDevice
             && stat.st_rdev == rustix::fs::makedev(1, 3);
         if is_null {
             // The host's null device is a way to the host's file system; the container has one of its own.
-            if let Some(null) = null {
+            if let Some(null) = null.get_or_insert_with(|| open_null(root)) {
                 brig_sys::process::place_fd(null, number)?;
             }
         } else if stat.st_uid != uid {
@@ -208,4 +231,22 @@ pub(super) fn own_stdio(uid: u32, null: Option<BorrowedFd<'_>>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The container's null device, for use; `None` when what stands there is something else.
+fn open_null(root: &RootDir) -> Option<OwnedFd> {
+    let path = Path::new("/dev/null");
+    let found = root.resolve_nofollow(path).ok()?;
+    let is_null = |fd: BorrowedFd<'_>| {
+        rustix::fs::fstat(fd).is_ok_and(|stat| {
+            rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::CharacterDevice
+                && stat.st_rdev == rustix::fs::makedev(1, 3)
+        })
+    };
+    if !is_null(found.as_fd()) {
+        return None;
+    }
+    root.open(path, OFlags::RDWR | OFlags::NOFOLLOW)
+        .ok()
+        .filter(|fd| is_null(fd.as_fd()))
 }

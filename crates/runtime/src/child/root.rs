@@ -22,7 +22,11 @@ pub(super) fn propagation_flags(p: Propagation) -> MountPropagationFlags {
         PropagationKind::Private => MountPropagationFlags::PRIVATE,
         PropagationKind::Unbindable => MountPropagationFlags::UNBINDABLE,
     };
-    if p.recursive { kind | MountPropagationFlags::REC } else { kind }
+    if p.recursive {
+        kind | MountPropagationFlags::REC
+    } else {
+        kind
+    }
 }
 
 /// What is mounted in the container must not reach the host; what the host mounts may reach the container.
@@ -38,14 +42,22 @@ pub(super) fn set_propagation(c: &mut Creation<'_>) -> Result<()> {
     // Should that have left the root file system's mount shared, what is mounted in it would show on the host, and
     // pivot_root would refuse it.
     let mount_point = containing_mount(&c.job.plan.rootfs)?;
-    Ok(mount_change(mount_point, MountPropagationFlags::PRIVATE).on_path("mount(MS_PRIVATE)", mount_point)?)
+    Ok(
+        mount_change(mount_point, MountPropagationFlags::PRIVATE)
+            .on_path("mount(MS_PRIVATE)", mount_point)?,
+    )
 }
 
 /// The nearest mount point on the way up.
 fn containing_mount(path: &Path) -> Result<&Path> {
     for ancestor in path.ancestors() {
-        let stat = rustix::fs::statx(rustix::fs::CWD, ancestor, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE)
-            .on_path("statx", ancestor)?;
+        let stat = rustix::fs::statx(
+            rustix::fs::CWD,
+            ancestor,
+            AtFlags::SYMLINK_NOFOLLOW,
+            StatxFlags::TYPE,
+        )
+        .on_path("statx", ancestor)?;
         // Linux 5.8.
         if stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
             return Ok(ancestor);
@@ -59,7 +71,10 @@ pub(super) fn attach(c: &mut Creation<'_>) -> Result<()> {
     let path = &c.job.plan.rootfs;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let place = rustix::fs::open(path, flags, Mode::empty()).on_path("open", path)?;
-    let target = MountTarget { fd: place, path: path.clone() };
+    let target = MountTarget {
+        fd: place,
+        path: path.clone(),
+    };
     let tree = match c.api.clone_tree(target.fd.as_fd(), path, true)? {
         Some(tree) => {
             crate::rootfs::attach(tree.as_fd(), &target)?;
@@ -93,7 +108,9 @@ pub(super) fn enter(c: &mut Creation<'_>) -> Result<()> {
     }
     rustix::process::chdir("/").on("chdir", "/")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    c.root = Some(RootDir::new(rustix::fs::open("/", flags, Mode::empty()).on("open", "/")?));
+    c.root = Some(RootDir::new(
+        rustix::fs::open("/", flags, Mode::empty()).on("open", "/")?,
+    ));
     Ok(())
 }
 
@@ -101,11 +118,17 @@ pub(super) fn enter(c: &mut Creation<'_>) -> Result<()> {
 fn pivot() -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let old = rustix::fs::open("/", flags, Mode::empty()).on("open", "/")?;
-    rustix::process::pivot_root(".", ".").map_err(|e| crate::error::Error::from(SysError::new("pivot_root", "", e))
-        .hint("a root on a ramdisk cannot be pivoted: use --no-pivot"))?;
+    rustix::process::pivot_root(".", ".").map_err(|e| {
+        crate::error::Error::from(SysError::new("pivot_root", "", e))
+            .hint("a root on a ramdisk cannot be pivoted: use --no-pivot")
+    })?;
     rustix::process::fchdir(&old).on("fchdir", "the old root")?;
     // Where mounts are still shared with the host, unmounting must not reach it.
-    mount_change(".", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC).on("mount(MS_SLAVE)", "the old root")?;
+    mount_change(
+        ".",
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+    )
+    .on("mount(MS_SLAVE)", "the old root")?;
     Ok(unmount(".", UnmountFlags::DETACH).on("umount", "the old root")?)
 }
 
@@ -115,7 +138,9 @@ fn move_over_root(c: &Creation<'_>) -> Result<()> {
     let table = std::fs::read_to_string("/proc/self/mountinfo")
         .map_err(|e| crate::error::io_error("read", Path::new("/proc/self/mountinfo"), &e))?;
     let rootfs = &c.job.plan.rootfs;
-    for mount in crate::mountinfo::parse(&table).filter(|m| m.is_whole() && matches!(m.fstype, "proc" | "sysfs")) {
+    for mount in
+        crate::mountinfo::parse(&table).filter(|m| m.is_whole() && matches!(m.fstype, "proc" | "sysfs"))
+    {
         let point = mount.mount_point();
         if point.starts_with(rootfs) {
             continue;
@@ -137,12 +162,19 @@ fn move_over_root(c: &Creation<'_>) -> Result<()> {
 
 /// Now that everything below them is in place.
 pub(super) fn make_read_only(c: &mut Creation<'_>) -> Result<()> {
-    let attr = MountAttr { set: MOUNT_ATTR_RDONLY, ..MountAttr::default() };
+    let attr = MountAttr {
+        set: MOUNT_ATTR_RDONLY,
+        ..MountAttr::default()
+    };
     for (mount, path) in std::mem::take(&mut c.read_only_later) {
-        c.api.set_attr(mount.as_fd(), false, &attr).map_err(|e| e.on(&path))?;
+        c.api
+            .set_attr(mount.as_fd(), false, &attr)
+            .map_err(|e| e.on(&path))?;
     }
     if c.job.plan.root.readonly {
-        c.api.set_attr(c.root()?.as_fd(), false, &attr).map_err(|e| e.on(Path::new("/")))?;
+        c.api
+            .set_attr(c.root()?.as_fd(), false, &attr)
+            .map_err(|e| e.on(Path::new("/")))?;
     }
     Ok(())
 }

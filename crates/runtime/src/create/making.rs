@@ -114,7 +114,10 @@ impl<'a> Making<'a> {
     fn give_birth(&mut self, console: Option<OwnedFd>) -> Result<()> {
         // The record comes first, then what it names.
         self.record.write(&self.dir)?;
-        let record = self.dir.open_file(names::RECORD, OFlags::PATH).on_path("open", self.dir.file(names::RECORD))?;
+        let record = self
+            .dir
+            .open_file(names::RECORD, OFlags::PATH)
+            .on_path("open", self.dir.file(names::RECORD))?;
         let gate = gate::make(&self.dir)?;
         if notify::manager().is_some() {
             notify::make_directory(&self.dir)?;
@@ -159,7 +162,9 @@ impl<'a> Making<'a> {
 
     /// The container's process.
     fn child(&self) -> Result<&Child> {
-        self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process yet"))
+        self.children
+            .last()
+            .ok_or_else(|| Error::new(Kind::Internal, "there is no process yet"))
     }
 
     /// Whose making it is.
@@ -216,11 +221,15 @@ impl<'a> Making<'a> {
     }
 
     fn tell(&self, what: ToChild, fd: Option<std::os::fd::BorrowedFd<'_>>) -> Result<()> {
-        self.channel.as_ref().map_or(Ok(()), |channel| channel.tell(what, fd))
+        self.channel
+            .as_ref()
+            .map_or(Ok(()), |channel| channel.tell(what, fd))
     }
 
     fn compile_filter(&mut self) -> Result<()> {
-        let (Some(seccomp), Some(file)) = (&self.decided.plan.seccomp, &self.filter_file) else { return Ok(()) };
+        let (Some(seccomp), Some(file)) = (&self.decided.plan.seccomp, &self.filter_file) else {
+            return Ok(());
+        };
         if let Some(filter) = LoadedFilter::compile(seccomp).doing(|| "linux.seccomp")? {
             filter.write(file.as_fd())?;
         }
@@ -229,7 +238,8 @@ impl<'a> Making<'a> {
 
     /// A process that only led here has been followed by the next one.
     fn cloned(&mut self, pid: i32, pidfd: OwnedFd) -> Result<()> {
-        let pid = rustix::process::Pid::from_raw(pid).ok_or_else(|| Error::new(Kind::Internal, "a clone without a pid"))?;
+        let pid = rustix::process::Pid::from_raw(pid)
+            .ok_or_else(|| Error::new(Kind::Internal, "a clone without a pid"))?;
         self.children.push(Child { pid, pidfd });
         Ok(())
     }
@@ -237,7 +247,8 @@ impl<'a> Making<'a> {
     /// Id mappings are written once the process is known that waits for them: where it was cloned, its word and that of the
     /// process that cloned it come in either order.
     fn pay_id_maps(&mut self) -> Result<()> {
-        let known = self.children.len() >= child::create::processes_before_id_maps(&self.decided.plan.namespaces);
+        let known =
+            self.children.len() >= child::create::processes_before_id_maps(&self.decided.plan.namespaces);
         if self.owes_id_maps && known {
             crate::userns::write_id_maps(self.pid()?, &self.decided.plan.id_maps)?;
             self.owes_id_maps = false;
@@ -247,12 +258,24 @@ impl<'a> Making<'a> {
     }
 
     fn hand_over_listener(&self, number: i32) -> Result<()> {
-        let path = self.record.filter.as_ref().and_then(|f| f.listener_path.as_deref());
+        let path = self
+            .record
+            .filter
+            .as_ref()
+            .and_then(|f| f.listener_path.as_deref());
         let filter = self.record.filter.clone().unwrap_or_default();
         let path = path.ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
         let pid = self.pid()?;
-        let state = hooks::state(&self.decided.plan, &self.request.id, brig_spec::Status::Creating, pid);
-        let agent = Agent { path, metadata: &filter.listener_metadata };
+        let state = hooks::state(
+            &self.decided.plan,
+            &self.request.id,
+            brig_spec::Status::Creating,
+            pid,
+        );
+        let agent = Agent {
+            path,
+            metadata: &filter.listener_metadata,
+        };
         listener::hand_over(self.child()?.pidfd.as_fd(), number, agent, pid, state)
     }
 
@@ -278,7 +301,10 @@ impl<'a> Making<'a> {
 
     /// From the replacement of the record on, the container depends on nobody; the word to go on only says so.
     pub fn commit(&mut self) -> Result<()> {
-        let (child, before) = self.children.split_last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        let (child, before) = self
+            .children
+            .split_last()
+            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
         for led_here in before {
             reap(led_here.pidfd.as_fd(), true)?;
         }
@@ -294,21 +320,40 @@ impl<'a> Making<'a> {
 
     /// Hands over a committed container.
     pub fn into_made(mut self) -> Result<Made> {
-        let child = self.children.pop().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
-        Ok(Made { dir: self.dir, lock: self.lock, record: self.record, pidfd: child.pidfd, console: self.console })
+        let child = self
+            .children
+            .pop()
+            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        Ok(Made {
+            dir: self.dir,
+            lock: self.lock,
+            record: self.record,
+            pidfd: child.pidfd,
+            console: self.console,
+        })
     }
 
     /// The process ended without a word.
     fn vanished(&mut self) -> Error {
-        let status = self.children.last().and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
+        let status = self
+            .children
+            .last()
+            .and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
         let killed = status == Some(ExitStatus::Signaled(rustix::process::Signal::KILL.as_raw()));
-        let out_of_memory = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.oom_kills().is_ok_and(|n| n > Some(0)));
+        let out_of_memory = self
+            .cgroup
+            .as_ref()
+            .is_some_and(|cgroup| cgroup.oom_kills().is_ok_and(|n| n > Some(0)));
         if killed && out_of_memory {
             return Error::config("container init was OOM-killed (memory limit too low?)");
         }
         Error::host("procReady not received").hint(match status {
-            Some(ExitStatus::Signaled(signal)) => format!("the container's process was ended by signal {signal}"),
-            Some(ExitStatus::Exited(status)) => format!("the container's process exited with status {status}"),
+            Some(ExitStatus::Signaled(signal)) => {
+                format!("the container's process was ended by signal {signal}")
+            }
+            Some(ExitStatus::Exited(status)) => {
+                format!("the container's process exited with status {status}")
+            }
             None => "the container's process is gone".to_owned(),
         })
     }
@@ -348,9 +393,13 @@ fn explain_clone(e: SysError, flags: CloneFlags) -> Error {
     let errno = e.errno;
     let error = Error::from(e);
     match errno {
-        Errno::PERM if !flags.is_empty() => error.hint("new namespaces need CAP_SYS_ADMIN, or a user namespace"),
+        Errno::PERM if !flags.is_empty() => {
+            error.hint("new namespaces need CAP_SYS_ADMIN, or a user namespace")
+        }
         Errno::NOSPC => error.hint("the limit of namespaces in /proc/sys/user is reached"),
-        Errno::AGAIN => error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max"),
+        Errno::AGAIN => {
+            error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max")
+        }
         Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
         _ => error,
     }

@@ -11,8 +11,8 @@ use crate::bundle::{Bundle, open_rootfs};
 use crate::error::{Error, Result};
 use crate::fds::{self, Passed};
 use crate::host;
-use crate::notify;
 use crate::ident::Ident;
+use crate::notify;
 use crate::record::{FilterRecord, Record, Stage};
 
 /// Everything that is decided before anything is made.
@@ -64,7 +64,13 @@ pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided>
             rootless: plan.rootless_cgroups,
         },
     )?;
-    Ok(Decided { spec: bundle.spec, plan, cgroup, passed, _rootfs: rootfs })
+    Ok(Decided {
+        spec: bundle.spec,
+        plan,
+        cgroup,
+        passed,
+        _rootfs: rootfs,
+    })
 }
 
 /// A complaint of the planner as an error.

@@ -43,7 +43,8 @@ impl<'a> Joining<'a> {
         check_status(&container, request.ignore_paused)?;
         let init = container.init()?.ok_or_else(stopped)?;
         let process = plan(request, &container)?;
-        let (console, theirs) = connect_console(process.terminal, request.console_socket.as_deref(), foreground)?;
+        let (console, theirs) =
+            connect_console(process.terminal, request.console_socket.as_deref(), foreground)?;
         let pidfd_socket = match &request.pidfd_socket {
             Some(path) => Some(socket::dial(path).doing(|| format!("failed to dail {}", path.display()))?),
             None => None,
@@ -54,7 +55,11 @@ impl<'a> Joining<'a> {
             None => None,
         };
         let cgroup = container.cgroup()?;
-        let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
+        let cgroup = if request.cgroup.is_empty() {
+            cgroup
+        } else {
+            cgroup.sub(&request.cgroup)?
+        };
         let birthplace = cgroup.dir_fd()?;
         let born_in_cgroup = birthplace.is_some() && container.record.cgroup.mode == Mode::V2;
         let (ours, channel) = Channel::pair()?;
@@ -106,7 +111,9 @@ impl<'a> Joining<'a> {
     }
 
     fn child(&self) -> Result<&Child> {
-        self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))
+        self.children
+            .last()
+            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))
     }
 
     /// Works for the process until it is ready to go on.
@@ -126,7 +133,12 @@ impl<'a> Joining<'a> {
                 FromChild::Failed(e) => return Err(e),
                 FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
                 FromChild::Log(level, line) => log::log!(level, "{line}"),
-                other => return Err(Error::new(Kind::Internal, format!("unexpected message {other:?}"))),
+                other => {
+                    return Err(Error::new(
+                        Kind::Internal,
+                        format!("unexpected message {other:?}"),
+                    ));
+                }
             }
         }
         Err(self.vanished())
@@ -138,8 +150,13 @@ impl<'a> Joining<'a> {
 
     fn hand_over_listener(&self, number: i32) -> Result<()> {
         let filter = self.container.record.filter.clone().unwrap_or_default();
-        let path = filter.listener_path.ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
-        let agent = Agent { path: &path, metadata: &filter.listener_metadata };
+        let path = filter
+            .listener_path
+            .ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
+        let agent = Agent {
+            path: &path,
+            metadata: &filter.listener_metadata,
+        };
         let record = &self.container.record;
         let state = brig_spec::State {
             oci_version: record.oci_version.clone(),
@@ -150,19 +167,34 @@ impl<'a> Joining<'a> {
             annotations: record.annotations.clone(),
         };
         let child = self.child()?;
-        listener::hand_over(child.pidfd.as_fd(), number, agent, child.pid.as_raw_nonzero().get(), state)
+        listener::hand_over(
+            child.pidfd.as_fd(),
+            number,
+            agent,
+            child.pid.as_raw_nonzero().get(),
+            state,
+        )
     }
 
     /// Sets what needs the host's privilege, tells whoever waits for it, and lets the process execute its program.
     pub fn let_go(&mut self) -> Result<()> {
-        let (child, before) = self.children.split_last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        let (child, before) = self
+            .children
+            .split_last()
+            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
         for led_here in before {
             reap(led_here.pidfd.as_fd(), true)?;
         }
         for limit in &self.process.rlimits {
-            brig_sys::process::set_rlimit_of(child.pid, limit.resource, limit.soft, limit.hard).map_err(|e| {
-                Error::host(format!("error setting rlimit type {}: {}", limit.resource, brig_sys::errno_text(e)))
-            })?;
+            brig_sys::process::set_rlimit_of(child.pid, limit.resource, limit.soft, limit.hard).map_err(
+                |e| {
+                    Error::host(format!(
+                        "error setting rlimit type {}: {}",
+                        limit.resource,
+                        brig_sys::errno_text(e)
+                    ))
+                },
+            )?;
         }
         if let Some(socket) = &self.pidfd_socket {
             socket::send_fd(socket.as_fd(), b"setns", child.pidfd.as_fd())
@@ -186,8 +218,15 @@ impl<'a> Joining<'a> {
     }
 
     fn vanished(&self) -> Error {
-        let killed = self.children.last().and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
-        let oom = self.container.cgroup().and_then(|cgroup| Ok(cgroup.oom_kills()?)).is_ok_and(|n| n > Some(0));
+        let killed = self
+            .children
+            .last()
+            .and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
+        let oom = self
+            .container
+            .cgroup()
+            .and_then(|cgroup| Ok(cgroup.oom_kills()?))
+            .is_ok_and(|n| n > Some(0));
         let suffix = if oom { " (possibly OOM-killed)" } else { "" };
         log::debug!("the process ended with {killed:?}");
         Error::host(format!("procReady not received{suffix}"))
@@ -203,7 +242,10 @@ impl<'a> Joining<'a> {
 
     /// The running process, with the master of its terminal if it has one here.
     pub fn into_process(mut self) -> Result<(OwnedFd, Option<OwnedFd>)> {
-        let child = self.children.pop().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        let child = self
+            .children
+            .pop()
+            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
         let master = self.console.as_ref().map(receive_master).transpose()?;
         Ok((child.pidfd, master))
     }
@@ -213,9 +255,9 @@ fn check_status(container: &Container, ignore_paused: bool) -> Result<()> {
     match container.status()? {
         Status::Created | Status::Running => Ok(()),
         Status::Paused if ignore_paused => Ok(()),
-        Status::Paused => {
-            Err(Error::state("cannot exec in a paused container (use --ignore-paused to override)"))
-        }
+        Status::Paused => Err(Error::state(
+            "cannot exec in a paused container (use --ignore-paused to override)",
+        )),
         Status::Stopped | Status::Creating => Err(stopped()),
     }
 }
@@ -237,13 +279,17 @@ fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
     }
     // These hold for every process of the container.
     process.personality = record.personality;
-    process.memory_policy = brig_plan::memory_policy_of(record.memory_policy.as_ref()).map_err(from_problem)?;
+    process.memory_policy =
+        brig_plan::memory_policy_of(record.memory_policy.as_ref()).map_err(from_problem)?;
     Ok(process)
 }
 
 fn open_filter(container: &Container) -> Result<OwnedFd> {
     let path = container.dir.file(names::FILTER);
-    Ok(container.dir.open_file(names::FILTER, OFlags::RDONLY).on_path("open", path)?)
+    Ok(container
+        .dir
+        .open_file(names::FILTER, OFlags::RDONLY)
+        .on_path("open", path)?)
 }
 
 fn explain_birth(e: SysError, cgroup: &Cgroup) -> Error {
@@ -252,11 +298,19 @@ fn explain_birth(e: SysError, cgroup: &Cgroup) -> Error {
     match errno {
         Errno::NOENT | Errno::NODEV => Error::host(format!(
             "error adding process to cgroups: {}: no such file or directory",
-            cgroup.names().groups.iter().find(|g| g.unified).map(|g| g.dir().display().to_string()).unwrap_or_default()
+            cgroup
+                .names()
+                .groups
+                .iter()
+                .find(|g| g.unified)
+                .map(|g| g.dir().display().to_string())
+                .unwrap_or_default()
         ))
         .with_errno(errno),
         Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
-        Errno::AGAIN => error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max"),
+        Errno::AGAIN => {
+            error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max")
+        }
         _ => error,
     }
 }

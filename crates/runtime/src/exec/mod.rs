@@ -47,7 +47,11 @@ pub struct ExecRequest {
 ///
 /// Whatever kept the process from running. Nothing is left of it then.
 pub fn exec(request: &ExecRequest) -> Result<Option<ExitStatus>> {
-    let mut foreground = if request.detach { None } else { Some(Foreground::begin()?) };
+    let mut foreground = if request.detach {
+        None
+    } else {
+        Some(Foreground::begin()?)
+    };
     let mut joining = joining::Joining::begin(request, foreground.as_mut())?;
     let joined = joining
         .until_ready()

@@ -123,7 +123,8 @@ impl Relay {
             self.stdin = None;
         }
         if self.master_open {
-            self.master_open = self.inward.write(self.master.as_fd()) && self.outward.read(self.master.as_fd());
+            self.master_open =
+                self.inward.write(self.master.as_fd()) && self.outward.read(self.master.as_fd());
         }
         match self.stdout {
             Some(stdout) if !self.outward.is_empty() && ready(stdout, PollFlags::OUT) => {
@@ -160,6 +161,9 @@ impl Relay {
 
 fn ready(fd: BorrowedFd<'_>, flags: PollFlags) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let now = rustix::fs::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(n) if n > 0)
 }

@@ -3,7 +3,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use rustix::termios::{
+    OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
 
 use brig_sys::Context;
 use brig_sys::process::borrow_inherited;
@@ -31,7 +33,8 @@ impl HostTerminal {
             .and_then(|fd| fd.try_clone_to_owned().ok());
         let fd = match fd {
             Some(fd) => fd,
-            None => rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).on("open", "/dev/tty")?,
+            None => rustix::fs::open("/dev/tty", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+                .on("open", "/dev/tty")?,
         };
         let before = tcgetattr(&fd).on("tcgetattr", "the terminal")?;
         let mut raw = before.clone();

@@ -13,13 +13,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
-    fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, fspick, move_mount, open_tree,
+    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags,
+    fsconfig_create, fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, fspick,
+    move_mount, open_tree,
 };
 
 use brig_plan::{
-    FsOptions, MOUNT_ATTR__ATIME, MOUNT_ATTR_NOATIME, MOUNT_ATTR_NODEV, MOUNT_ATTR_NODIRATIME, MOUNT_ATTR_NOEXEC,
-    MOUNT_ATTR_NOSUID, MOUNT_ATTR_NOSYMFOLLOW, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MountAttrs,
+    FsOptions, MOUNT_ATTR__ATIME, MOUNT_ATTR_NOATIME, MOUNT_ATTR_NODEV, MOUNT_ATTR_NODIRATIME,
+    MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NOSYMFOLLOW, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME,
+    MountAttrs,
 };
 use brig_sys::mount::{MountAttr, mount_setattr};
 use brig_sys::{Context, SysError, errno_text};
@@ -51,7 +53,10 @@ pub struct MountApi {
 impl MountApi {
     /// Starts with the new API; `proc` is the host's procfs, for the other one.
     pub fn new(proc: Option<OwnedFd>) -> Self {
-        Self { classic: Cell::new(false), proc }
+        Self {
+            classic: Cell::new(false),
+            proc,
+        }
     }
 
     /// Mounts a fresh file system; the root of the new mount.
@@ -68,7 +73,10 @@ impl MountApi {
         attrs: MountAttrs,
     ) -> Result<OwnedFd> {
         // A list of lower directories may be longer than fsconfig(2) takes; mount(2) takes a page.
-        let too_long = options.params.iter().any(|(_, value)| value.as_ref().is_some_and(|v| v.len() > FSCONFIG_MAX));
+        let too_long = options
+            .params
+            .iter()
+            .any(|(_, value)| value.as_ref().is_some_and(|v| v.len() > FSCONFIG_MAX));
         if !self.classic.get() && !too_long {
             match self.fresh_new(fstype, options, attrs) {
                 Ok(mount) => {
@@ -105,11 +113,17 @@ impl MountApi {
     /// # Errors
     ///
     /// The kernel's.
-    pub fn clone_tree(&self, source: BorrowedFd<'_>, shown: &Path, recursive: bool) -> Result<Option<OwnedFd>> {
+    pub fn clone_tree(
+        &self,
+        source: BorrowedFd<'_>,
+        shown: &Path,
+        recursive: bool,
+    ) -> Result<Option<OwnedFd>> {
         if self.classic.get() {
             return Ok(None);
         }
-        let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+        let mut flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
         if recursive {
             flags |= OpenTreeFlags::AT_RECURSIVE;
         }
@@ -146,7 +160,10 @@ impl MountApi {
         } else {
             rustix::mount::mount_bind(source.as_str(), place.as_str())
         }
-        .on("mount(MS_BIND)", format!("{} on {}", shown.display(), target.path.display()))?;
+        .on(
+            "mount(MS_BIND)",
+            format!("{} on {}", shown.display(), target.path.display()),
+        )?;
         self.verified(root, target)
     }
 
@@ -155,11 +172,19 @@ impl MountApi {
     /// # Errors
     ///
     /// EPERM for a flag that is locked in this user namespace; a kernel before 5.12 cannot do it recursively.
-    pub fn set_attr(&self, mount: BorrowedFd<'_>, recursive: bool, attr: &MountAttr) -> Result<(), SetAttrError> {
+    pub fn set_attr(
+        &self,
+        mount: BorrowedFd<'_>,
+        recursive: bool,
+        attr: &MountAttr,
+    ) -> Result<(), SetAttrError> {
         match mount_setattr(mount, c"", recursive, attr) {
             Ok(()) => Ok(()),
             Err(Errno::NOSYS | Errno::PERM) if self.needs_remount() => self.remount(mount, recursive, attr),
-            Err(e) => Err(SetAttrError { errno: e, call: "mount_setattr" }),
+            Err(e) => Err(SetAttrError {
+                errno: e,
+                call: "mount_setattr",
+            }),
         }
     }
 
@@ -177,14 +202,21 @@ impl MountApi {
         if attr.propagation != 0 {
             let kind = rustix::mount::MountPropagationFlags::from_bits_retain(
                 u32::try_from(attr.propagation).unwrap_or(0),
-            ) | if recursive { rustix::mount::MountPropagationFlags::REC } else { rustix::mount::MountPropagationFlags::empty() };
+            ) | if recursive {
+                rustix::mount::MountPropagationFlags::REC
+            } else {
+                rustix::mount::MountPropagationFlags::empty()
+            };
             rustix::mount::mount_change(place.as_str(), kind).map_err(failed("mount(propagation)"))?;
         }
         if attr.set == 0 && attr.clear == 0 {
             return Ok(());
         }
         if recursive {
-            return Err(SetAttrError { errno: Errno::NOSYS, call: "mount_setattr (Linux 5.12)" });
+            return Err(SetAttrError {
+                errno: Errno::NOSYS,
+                call: "mount_setattr (Linux 5.12)",
+            });
         }
         let now = rustix::fs::fstatvfs(mount).map_err(failed("fstatvfs"))?.f_flag;
         let now = attrs_of_statvfs(now);
@@ -197,7 +229,12 @@ impl MountApi {
     /// which was opened in the beginning. `/proc` itself may be anything once the root has changed.
     fn place(&self, fd: BorrowedFd<'_>) -> Result<String, Errno> {
         let proc = self.proc.as_ref().ok_or(Errno::NOENT)?;
-        let dir = rustix::fs::openat(proc, "self/fd", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let dir = rustix::fs::openat(
+            proc,
+            "self/fd",
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
         rustix::process::fchdir(dir)?;
         Ok(fd.as_raw_fd().to_string())
     }
@@ -207,7 +244,10 @@ impl MountApi {
         let before = mount_id(target.fd.as_fd())?;
         let now = root.resolve(&target.path)?;
         if mount_id(now.as_fd())? == before {
-            return Err(Error::attack(format!("{}: the place moved while it was mounted on", target.path.display())));
+            return Err(Error::attack(format!(
+                "{}: the place moved while it was mounted on",
+                target.path.display()
+            )));
         }
         Ok(now)
     }
@@ -222,7 +262,11 @@ impl MountApi {
             fsopen("brig-no-such-fs", FsOpenFlags::FSOPEN_CLOEXEC),
             Err(Errno::PERM | Errno::NOSYS)
         ) && !matches!(
-            open_tree(rustix::fs::CWD, c"", OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::OPEN_TREE_CLOEXEC),
+            open_tree(
+                rustix::fs::CWD,
+                c"",
+                OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            ),
             Err(Errno::PERM | Errno::NOSYS)
         );
         self.classic.set(!allowed);
@@ -291,7 +335,8 @@ pub fn mount_id_of(path: &Path) -> Result<u64> {
 }
 
 fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
-    let stat = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).on("statx", "a mount point")?;
+    let stat =
+        rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).on("statx", "a mount point")?;
     Ok(stat.stx_mnt_id)
 }
 
@@ -304,8 +349,16 @@ fn explained(context: BorrowedFd<'_>, key: &str, errno: Errno) -> Error {
         let said = line.get(2..n).unwrap_or_default();
         text.push(String::from_utf8_lossy(said).trim().to_owned());
     }
-    let what = if key.is_empty() { String::new() } else { format!(" {key}") };
-    let said = if text.is_empty() { String::new() } else { format!(" ({})", text.join("; ")) };
+    let what = if key.is_empty() {
+        String::new()
+    } else {
+        format!(" {key}")
+    };
+    let said = if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", text.join("; "))
+    };
     Error::host(format!("fsconfig{what}{said}: {}", errno_text(errno))).with_errno(errno)
 }
 
@@ -337,13 +390,25 @@ fn classic_flags(attrs: u64) -> MountFlags {
 fn attrs_of_statvfs(flags: rustix::fs::StatVfsMountFlags) -> u64 {
     let bits = flags.bits();
     let mut attrs = 0;
-    for (flag, attr) in [(1, MOUNT_ATTR_RDONLY), (2, MOUNT_ATTR_NOSUID), (4, MOUNT_ATTR_NODEV), (8, MOUNT_ATTR_NOEXEC), (1024, MOUNT_ATTR_NOATIME), (2048, MOUNT_ATTR_NODIRATIME), (8192, MOUNT_ATTR_NOSYMFOLLOW)] {
+    for (flag, attr) in [
+        (1, MOUNT_ATTR_RDONLY),
+        (2, MOUNT_ATTR_NOSUID),
+        (4, MOUNT_ATTR_NODEV),
+        (8, MOUNT_ATTR_NOEXEC),
+        (1024, MOUNT_ATTR_NOATIME),
+        (2048, MOUNT_ATTR_NODIRATIME),
+        (8192, MOUNT_ATTR_NOSYMFOLLOW),
+    ] {
         if bits & flag != 0 {
             attrs |= attr;
         }
     }
     // Neither noatime nor relatime: strictatime.
-    if bits & (1024 | 4096) == 0 { attrs | MOUNT_ATTR_STRICTATIME } else { attrs }
+    if bits & (1024 | 4096) == 0 {
+        attrs | MOUNT_ATTR_STRICTATIME
+    } else {
+        attrs
+    }
 }
 
 /// Parameters as mount(2) takes them: some are flags of the call, the rest is text.

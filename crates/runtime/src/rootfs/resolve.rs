@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use pathrs::Root;
-use pathrs::flags::OpenFlags;
-use rustix::fs::{FileType, Mode, OFlags};
+use pathrs::flags::{OpenFlags, ResolverFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use brig_sys::{Context, SysError};
@@ -32,7 +32,9 @@ impl AsFd for RootDir {
 impl RootDir {
     /// Takes an open directory as the root.
     pub fn new(dir: OwnedFd) -> Self {
-        Self { root: Root::from_fd(dir) }
+        Self {
+            root: Root::from_fd(dir),
+        }
     }
 
     /// Opens what the path leads to (O_PATH), links followed within the root.
@@ -41,8 +43,9 @@ impl RootDir {
     ///
     /// ENOENT and its like; the error carries the errno.
     pub fn resolve(&self, path: &Path) -> Result<OwnedFd> {
-        let handle = self.root.resolve(path).doing(|| path.display().to_string())?;
-        Ok(OwnedFd::from(handle))
+        Ok(self
+            .look_up(path, OFlags::empty(), ResolveFlags::empty())
+            .on_path("openat2", path)?)
     }
 
     /// Opens what the path leads to, but the last component itself even if it is a link.
@@ -51,8 +54,51 @@ impl RootDir {
     ///
     /// As [`RootDir::resolve`].
     pub fn resolve_nofollow(&self, path: &Path) -> Result<OwnedFd> {
-        let handle = self.root.resolve_nofollow(path).doing(|| path.display().to_string())?;
-        Ok(OwnedFd::from(handle))
+        Ok(self
+            .look_up(path, OFlags::NOFOLLOW, ResolveFlags::empty())
+            .on_path("openat2", path)?)
+    }
+
+    /// One openat2(2) that cannot leave the root. A component that is renamed meanwhile makes the kernel answer EAGAIN; where
+    /// it will not do (a filter that does not know the call), `pathrs` goes step by step.
+    fn look_up(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        let resolve = resolve | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        for _ in 0..MAX_LINKS {
+            match openat2(
+                &self.root,
+                path,
+                flags | OFlags::PATH | OFlags::CLOEXEC,
+                Mode::empty(),
+                resolve,
+            ) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(Errno::NOSYS | Errno::PERM) => return self.look_up_by_steps(path, flags, resolve),
+                other => return other,
+            }
+        }
+        Err(Errno::AGAIN)
+    }
+
+    fn look_up_by_steps(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        let mut root = self.root.as_ref();
+        if resolve.contains(ResolveFlags::NO_SYMLINKS) {
+            root.set_resolver_flags(ResolverFlags::NO_SYMLINKS);
+        }
+        let found = if flags.contains(OFlags::NOFOLLOW) {
+            root.resolve_nofollow(path)
+        } else {
+            root.resolve(path)
+        };
+        let fd = found
+            .map(OwnedFd::from)
+            .map_err(|e| Error::from(e).errno().unwrap_or(Errno::LOOP))?;
+        let is_dir = || {
+            rustix::fs::fstat(&fd).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
+        };
+        if flags.contains(OFlags::DIRECTORY) && !is_dir() {
+            return Err(Errno::NOTDIR);
+        }
+        Ok(fd)
     }
 
     /// Opens a file for use.
@@ -62,7 +108,10 @@ impl RootDir {
     /// As [`RootDir::resolve`].
     pub fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let flags = OpenFlags::from_bits_retain((flags | OFlags::CLOEXEC).bits().into());
-        let file = self.root.open_subpath(path, flags).doing(|| path.display().to_string())?;
+        let file = self
+            .root
+            .open_subpath(path, flags)
+            .doing(|| path.display().to_string())?;
         Ok(OwnedFd::from(file))
     }
 
@@ -72,10 +121,10 @@ impl RootDir {
     ///
     /// Others than ENOENT.
     pub fn find(&self, path: &Path) -> Result<Option<OwnedFd>> {
-        match self.resolve(path) {
+        match self.look_up(path, OFlags::empty(), ResolveFlags::empty()) {
             Ok(fd) => Ok(Some(fd)),
-            Err(e) if e.errno() == Some(Errno::NOENT) => Ok(None),
-            Err(e) => Err(e),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(SysError::path("openat2", path, e).into()),
         }
     }
 
@@ -86,7 +135,8 @@ impl RootDir {
     ///
     /// Something in the way is no directory; the file system is read-only.
     pub fn ensure_dir(&self, path: &Path, mode: u32) -> Result<OwnedFd> {
-        self.ensure(path, &New::Dir(mode), MAX_LINKS).doing(|| format!("making directory {}", path.display()))
+        self.ensure(path, &New::Dir(mode), MAX_LINKS)
+            .doing(|| format!("making directory {}", path.display()))
     }
 
     /// Opens a directory that is reached without any link, making it if it is missing.
@@ -95,18 +145,15 @@ impl RootDir {
     ///
     /// ELOOP when a component is a link; others as [`RootDir::ensure_dir`].
     pub fn ensure_plain_dir(&self, path: &Path) -> Result<OwnedFd> {
-        let flags = pathrs::flags::ResolverFlags::NO_SYMLINKS;
-        let mut strict = self.root.as_ref();
-        strict.set_resolver_flags(flags);
-        let resolve = || strict.resolve(path).map(OwnedFd::from).doing(|| path.display().to_string());
-        let fd = match resolve() {
-            Err(e) if e.errno() == Some(Errno::NOENT) => {
+        let strict = || self.look_up(path, OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS);
+        let found = match strict() {
+            Err(Errno::NOENT) => {
                 self.ensure_dir(path, 0o755)?;
-                resolve()?
+                strict()
             }
-            other => other?,
+            other => other,
         };
-        New::Dir(0o755).check(fd, path)
+        Ok(found.on_path("openat2", path)?)
     }
 
     /// Opens a file of any type, making an empty regular one if there is none.
@@ -115,16 +162,17 @@ impl RootDir {
     ///
     /// As [`RootDir::ensure_dir`].
     pub fn ensure_file(&self, path: &Path, mode: u32) -> Result<OwnedFd> {
-        self.ensure(path, &New::File(mode), MAX_LINKS).doing(|| format!("making file {}", path.display()))
+        self.ensure(path, &New::File(mode), MAX_LINKS)
+            .doing(|| format!("making file {}", path.display()))
     }
 
     fn ensure(&self, path: &Path, new: &New, links: u32) -> Result<OwnedFd> {
-        match self.resolve(path) {
-            Ok(fd) => return new.check(fd, path),
-            Err(e) if e.errno() == Some(Errno::NOENT) => {}
-            Err(e) => return Err(e),
+        match self.look_up(path, new.kind(), ResolveFlags::empty()) {
+            Err(Errno::NOENT) => {}
+            other => return Ok(other.on_path(new.call(), path)?),
         }
-        let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
+        let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back())
+        else {
             return Err(SysError::path("openat2", path, Errno::NOENT).into());
         };
         let dir = self.ensure(parent, &New::Dir(0o755), links)?;
@@ -147,7 +195,11 @@ impl RootDir {
 
 /// Where a link in `parent` leads. The kernel resolves the result within the root again, `..` included.
 fn follow(parent: &Path, target: &Path) -> PathBuf {
-    if target.is_absolute() { target.to_owned() } else { parent.join(target) }
+    if target.is_absolute() {
+        target.to_owned()
+    } else {
+        parent.join(target)
+    }
 }
 
 /// What is to be there.
@@ -172,7 +224,8 @@ impl New {
                 rustix::fs::openat(dir, name, flags, Mode::empty())
             }
             Self::File(mode) => {
-                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
+                let flags =
+                    OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::WRONLY;
                 drop(rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(*mode))?);
                 let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 rustix::fs::openat(dir, name, flags, Mode::empty())
@@ -180,12 +233,11 @@ impl New {
         }
     }
 
-    fn check(&self, fd: OwnedFd, path: &Path) -> Result<OwnedFd> {
-        let Self::Dir(_) = self else { return Ok(fd) };
-        if file_type(fd.as_fd())? == FileType::Directory {
-            Ok(fd)
-        } else {
-            Err(Error::from(SysError::path("mkdirat", path, Errno::NOTDIR)))
+    /// Flag with which only that is opened.
+    fn kind(&self) -> OFlags {
+        match self {
+            Self::Dir(_) => OFlags::DIRECTORY,
+            Self::File(_) => OFlags::empty(),
         }
     }
 }
@@ -196,7 +248,9 @@ impl New {
 ///
 /// Those of fstat(2).
 pub fn file_type(fd: BorrowedFd<'_>) -> Result<FileType> {
-    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd).on("fstat", "")?.st_mode))
+    Ok(FileType::from_raw_mode(
+        rustix::fs::fstat(fd).on("fstat", "")?.st_mode,
+    ))
 }
 
 #[cfg(test)]
@@ -219,8 +273,18 @@ mod tests {
         root.ensure_file(Path::new("/a/x/file"), 0o644).unwrap();
         assert!(dir.path().join("a/b/c").is_dir());
         assert!(dir.path().join("a/x/file").is_file());
-        assert_eq!(root.ensure_dir(Path::new("/a/x/file/y"), 0o755).unwrap_err().errno(), Some(Errno::NOTDIR));
-        assert_eq!(root.ensure_dir(Path::new("/a/x/file"), 0o755).unwrap_err().errno(), Some(Errno::NOTDIR));
+        assert_eq!(
+            root.ensure_dir(Path::new("/a/x/file/y"), 0o755)
+                .unwrap_err()
+                .errno(),
+            Some(Errno::NOTDIR)
+        );
+        assert_eq!(
+            root.ensure_dir(Path::new("/a/x/file"), 0o755)
+                .unwrap_err()
+                .errno(),
+            Some(Errno::NOTDIR)
+        );
     }
 
     #[test]

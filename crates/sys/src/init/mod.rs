@@ -7,12 +7,30 @@
 pub mod abi;
 #[allow(dead_code, reason = "code of the init program; brig itself does not call it")]
 mod arch;
-#[allow(dead_code, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "code of the init program")]
+#[allow(
+    dead_code,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "code of the init program"
+)]
 mod calls;
-#[allow(dead_code, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "code of the init program")]
+#[allow(
+    dead_code,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "code of the init program"
+)]
 mod hooks;
 mod image;
-#[allow(dead_code, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "code of the init program")]
+#[allow(
+    dead_code,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "code of the init program"
+)]
 mod program;
 
 pub use image::{COMM_MAX, HookSpec, InitSpec, PROGRAM_LEN};

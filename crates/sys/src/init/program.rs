@@ -7,8 +7,8 @@
 //! The order below is the security-relevant one; each step says why it stands where it does.
 
 use super::abi::{
-    FLAG_CLONE, FLAG_CLONE_EARLY, FLAG_CREDENTIALS, FLAG_LISTENER, FLAG_NO_NEW_PRIVS, FLAG_PROC_CONTEXT, FLAG_SEARCH, FLAG_SET_GROUPS, GO, Head, MAGIC,
-    Params, START, Step, Tag,
+    FLAG_CLONE, FLAG_CLONE_EARLY, FLAG_CREDENTIALS, FLAG_LISTENER, FLAG_NO_NEW_PRIVS, FLAG_PROC_CONTEXT,
+    FLAG_SEARCH, FLAG_SET_GROUPS, GO, Head, MAGIC, Params, START, Step, Tag,
 };
 use super::calls::{self as call, ENOENT, Errno};
 use super::hooks;
@@ -29,7 +29,11 @@ pub struct Fault {
 
 /// Makes a [`Fault`] out of a failed call.
 pub fn fault(step: Step) -> impl Fn(Errno) -> Fault {
-    move |errno| Fault { step, errno, value: 0 }
+    move |errno| Fault {
+        step,
+        errno,
+        value: 0,
+    }
 }
 
 /// Runs the program; never returns.
@@ -86,7 +90,11 @@ fn become_container(p: &Params, channel: &mut i32) -> Result<core::convert::Infa
     call::set_cloexec(*channel);
     hooks::run_all(p, *channel)?;
     let errno = call::execve(program, p.argv, p.envp);
-    Err(Fault { step: Step::Exec, errno, value: 0 })
+    Err(Fault {
+        step: Step::Exec,
+        errno,
+        value: 0,
+    })
 }
 
 /// Ties this process to brig until the container counts as created (promise 2).
@@ -112,9 +120,20 @@ fn load_filter(p: &Params) -> Done {
     let fd = call::load_filter(p.filter, p.filter_flags).map_err(fault(Step::LoadFilter))?;
     if p.flags & FLAG_LISTENER != 0 {
         // brig takes the listener out of this process by pidfd_getfd and answers when the agent has it.
-        send(p.sync_fd, Head { tag: Tag::Listener as u16, value: fd as i64, ..Head::default() });
+        send(
+            p.sync_fd,
+            Head {
+                tag: Tag::Listener as u16,
+                value: fd as i64,
+                ..Head::default()
+            },
+        );
         if call::read_byte(p.sync_fd) != Some(GO) {
-            return Err(Fault { step: Step::ParentDied, errno: 0, value: 0 });
+            return Err(Fault {
+                step: Step::ParentDied,
+                errno: 0,
+                value: 0,
+            });
         }
         call::close(fd as i32);
     }
@@ -124,8 +143,11 @@ fn load_filter(p: &Params) -> Done {
 fn take_credentials(p: &Params) -> Done {
     for cap in 0..=p.cap_last {
         if p.cap_bounding & (1 << cap) == 0 {
-            call::drop_bounding(cap)
-                .map_err(|errno| Fault { step: Step::DropBounding, errno, value: cap as i64 })?;
+            call::drop_bounding(cap).map_err(|errno| Fault {
+                step: Step::DropBounding,
+                errno,
+                value: cap as i64,
+            })?;
         }
     }
     // Permitted capabilities survive the change of uid only with this; execve clears it.
@@ -135,7 +157,8 @@ fn take_credentials(p: &Params) -> Done {
     }
     call::set_gid(p.gid).map_err(fault(Step::SetGid))?;
     call::set_uid(p.uid).map_err(fault(Step::SetUid))?;
-    call::set_capabilities(p.cap_effective, p.cap_permitted, p.cap_inheritable).map_err(fault(Step::CapSet))?;
+    call::set_capabilities(p.cap_effective, p.cap_permitted, p.cap_inheritable)
+        .map_err(fault(Step::CapSet))?;
     for cap in 0..=p.cap_last {
         if p.cap_ambient & (1 << cap) != 0 {
             // A set that the kernel refuses is not an error for any runtime: the config may ask for more than is inheritable.
@@ -152,7 +175,11 @@ fn change_directory(p: &Params) -> Done {
     }
     call::chdir(p.late_cwd).map_err(fault(Step::Chdir))?;
     if call::cwd_is_outside() {
-        return Err(Fault { step: Step::CwdOutside, errno: 0, value: 0 });
+        return Err(Fault {
+            step: Step::CwdOutside,
+            errno: 0,
+            value: 0,
+        });
     }
     Ok(())
 }
@@ -164,7 +191,11 @@ fn enter_pid_namespace(p: &Params) -> Done {
     let mut pidfd = -1;
     let pid = call::clone_sibling(&mut pidfd).map_err(fault(Step::Clone))?;
     if pid != 0 {
-        let head = Head { tag: Tag::Cloned as u16, value: pid as i64, ..Head::default() };
+        let head = Head {
+            tag: Tag::Cloned as u16,
+            value: pid as i64,
+            ..Head::default()
+        };
         call::send_with_fd(p.sync_fd, &head.encode(), pidfd);
         call::exit(0);
     }
@@ -175,7 +206,10 @@ fn enter_pid_namespace(p: &Params) -> Done {
 /// procfs shows the pid namespace of the process that opens its context, so this one opens it for brig and ends.
 fn send_proc_context(p: &Params) -> Done {
     let fd = call::open_proc_context().map_err(fault(Step::ProcContext))?;
-    let head = Head { tag: Tag::ProcContext as u16, ..Head::default() };
+    let head = Head {
+        tag: Tag::ProcContext as u16,
+        ..Head::default()
+    };
     call::send_with_fd(p.sync_fd, &head.encode(), fd);
     call::exit(0)
 }
@@ -191,7 +225,11 @@ fn look_up(p: &Params) -> Result<u64, Fault> {
             Err(_) => {}
         }
     }
-    Err(Fault { step: Step::Lookup, errno: seen, value: 0 })
+    Err(Fault {
+        step: Step::Lookup,
+        errno: seen,
+        value: 0,
+    })
 }
 
 /// Says that everything is done and waits until the container counts as created.
@@ -204,7 +242,13 @@ fn wait_for_brig(p: &Params) -> Done {
     }
     // From here on brig's end is seen on the channel, which is closed with brig and tells more than a signal: whether the record was replaced before.
     call::set_parent_death_signal(0);
-    send(p.sync_fd, Head { tag: Tag::Ready as u16, ..Head::default() });
+    send(
+        p.sync_fd,
+        Head {
+            tag: Tag::Ready as u16,
+            ..Head::default()
+        },
+    );
     if call::read_byte(p.sync_fd) == Some(GO) {
         return Ok(());
     }
@@ -232,5 +276,13 @@ fn send(fd: i32, head: Head) {
 
 /// Tells why the program gives up: `start` or `exec` is listening at the other end.
 fn report(channel: i32, why: Fault) {
-    send(channel, Head { tag: Tag::Failed as u16, step: why.step as u16, errno: why.errno, value: why.value });
+    send(
+        channel,
+        Head {
+            tag: Tag::Failed as u16,
+            step: why.step as u16,
+            errno: why.errno,
+            value: why.value,
+        },
+    );
 }

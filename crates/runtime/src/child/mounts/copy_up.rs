@@ -37,7 +37,8 @@ pub(super) fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
             FileType::RegularFile => {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let source = rustix::fs::openat(&from, name, flags, Mode::empty()).on("openat", shown())?;
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let target = rustix::fs::openat(to, name, flags, mode).on("openat", shown())?;
                 copy_bytes(source, target, &shown())?;
             }
@@ -46,7 +47,8 @@ pub(super) fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
             other => rustix::fs::mknodat(to, name, other, mode, stat.st_rdev).on("mknodat", shown())?,
         }
         let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
-        rustix::fs::chownat(to, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW).on("fchownat", shown())?;
+        rustix::fs::chownat(to, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+            .on("fchownat", shown())?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
             // The umask had its say above, and chown clears set-id bits.
             rustix::fs::chmodat(to, name, mode, AtFlags::empty()).on("fchmodat", shown())?;
