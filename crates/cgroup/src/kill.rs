@@ -1,6 +1,6 @@
 //! Ends all processes of a container, however many there are and whatever they do meanwhile.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
@@ -138,6 +138,11 @@ fn kill_at_once(dir: &Dir) -> Result<bool> {
     }
 }
 
+/// A process leaves its cgroup a little before its pidfd says that it has ended, and the first process of a pid namespace may
+/// stay in between for long: until others have been reaped, by whoever started them from outside. So after this time the list
+/// is looked at again.
+const RELIST: Duration = Duration::from_millis(20);
+
 fn wait_vacant(node: &Node, dir: &Dir, deadline: Instant) -> Result<bool> {
     if node.name.unified {
         return v2_vacant(dir, deadline);
@@ -147,13 +152,14 @@ fn wait_vacant(node: &Node, dir: &Dir, deadline: Instant) -> Result<bool> {
         let mut waited = None;
         walk(dir, &mut |dir| {
             if waited.is_none() && !procs::direct(dir)?.is_empty() {
-                waited = Some(procs::wait_for_any(dir, deadline)?);
+                waited = Some(procs::wait_for_any(dir, deadline.min(Instant::now() + RELIST))?);
             }
             Ok(())
         })?;
         match waited {
             None => return Ok(true),
             Some(Waited::Ended) => {}
+            Some(Waited::TimedOut) if Instant::now() < deadline => {}
             Some(Waited::TimedOut) => return Ok(false),
             Some(Waited::Nobody) => {
                 if !backoff.pause() {

@@ -8,6 +8,8 @@
 //! [`process`] decides a process alone, for `exec`. Warnings are handed back and never printed: whether a caller
 //! can bear them on its log is not known here.
 
+#![forbid(unsafe_code)]
+
 pub mod capabilities;
 mod cgroup;
 mod cpu_list;

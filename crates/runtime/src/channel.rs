@@ -257,9 +257,8 @@ impl Channel {
                 RecvFlags::CMSG_CLOEXEC,
             ) {
                 Ok(message) => break message.bytes,
-                Err(Errno::INTR) => {}
-                // A peer that died with messages unread.
-                Err(Errno::CONNRESET) => break 0,
+                // A peer that died with messages unread is told first, and once; what it said before comes after that.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(e) => return Err(SysError::new("recvmsg", "the container's process", e)),
             }
         };
@@ -386,6 +385,16 @@ mod tests {
         drop(theirs);
         assert!(ours.next().unwrap().is_none());
         ours.tell(ToChild::Go, None).unwrap();
+    }
+
+    #[test]
+    fn the_last_words_of_a_peer_that_did_not_listen_are_heard() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        ours.tell(ToChild::Attached, None).unwrap();
+        theirs.report(&FromChild::RootfsReady);
+        drop(theirs);
+        assert!(matches!(ours.next().unwrap(), Some(FromChild::RootfsReady)));
+        assert!(ours.next().unwrap().is_none());
     }
 
     #[test]

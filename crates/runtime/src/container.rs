@@ -6,12 +6,11 @@ use std::time::Duration;
 use brig_cgroup::Cgroup;
 use brig_spec::{Status, Summary};
 
-use crate::boot;
 use crate::deadline::after;
 use crate::error::{Doing, Error, Result};
 use crate::gate;
 use crate::id::ContainerId;
-use crate::ident::{Ident, has_ended};
+use crate::ident::has_ended;
 use crate::passwd;
 use crate::record::{Record, Stage};
 use crate::store::{ContainerDir, Store};
@@ -62,8 +61,7 @@ impl Container {
     ///
     /// EMFILE and its like.
     pub fn init(&self) -> Result<Option<OwnedFd>> {
-        Ok(self
-            .process(self.record.init.as_ref())?
+        Ok(self.record.find(self.record.init.as_ref())?
             .filter(|pidfd| !has_ended(pidfd.as_fd())))
     }
 
@@ -73,16 +71,8 @@ impl Container {
     ///
     /// EMFILE and its like.
     pub fn creator(&self) -> Result<Option<OwnedFd>> {
-        Ok(self
-            .process(Some(&self.record.creator))?
+        Ok(self.record.find(Some(&self.record.creator))?
             .filter(|pidfd| !has_ended(pidfd.as_fd())))
-    }
-
-    fn process(&self, ident: Option<&Ident>) -> Result<Option<OwnedFd>> {
-        match ident {
-            Some(ident) if self.record.boot.is_empty() || self.record.boot == boot::current() => ident.open(),
-            _ => Ok(None),
-        }
     }
 
     /// Its status, derived from the kernel in the order in which clients expect it: frozen comes first.

@@ -20,6 +20,7 @@ use crate::deadline::{after, timespec_until};
 use crate::error::{Doing, Error, Kind, Result};
 use crate::hooks::{self, HookKind};
 use crate::id::ContainerId;
+use crate::ident::Ident;
 use crate::record::{Record, Stage};
 use crate::store::{ContainerDir, Lock, Store};
 use crate::{gate, rootfs};
@@ -160,28 +161,43 @@ pub(crate) fn remove_all(dir: &ContainerDir, record: &Record, deadline: Instant)
 /// Ends all processes of the container and waits until they are gone.
 fn end_processes(dir: &ContainerDir, record: &Record, cgroup: &Cgroup, deadline: Instant) -> Result<()> {
     // The end of a pid namespace's first process ends all in it; everything else is found by its cgroup.
-    let container = record.init.map(|init| init.open()).transpose()?.flatten();
-    if let Some(pidfd) = &container {
+    let init = record.find(record.init.as_ref())?;
+    if let Some(pidfd) = &init {
         let _ = signal(pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
     }
     // Frozen, they would not notice.
-    cgroup
-        .kill_all(deadline)
-        .doing(|| "killing the container's processes")?;
-    if let Some(pidfd) = &container
-        && !wait_ended(pidfd, deadline)?
-    {
-        return Err(stuck(record));
-    }
+    cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
     // A creator that was killed may have left a child that had not reached the cgroup yet; it ends by itself.
     if record.stage == Stage::Creating && !gate::wait_abandoned(dir, deadline)? {
-        return Err(Error::host(
-            "a process that was making the container does not end",
-        ));
+        return Err(Error::host("a process that was making the container does not end"));
     }
-    cgroup
-        .wait_empty(deadline)
-        .doing(|| "waiting for the container's processes to end")
+    cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")?;
+    match (&init, record.init) {
+        (Some(pidfd), Some(ident)) if !wait_init_ended(pidfd, &ident, deadline)? => Err(stuck(record)),
+        _ => Ok(()),
+    }
+}
+
+/// Waits for the end of the first process, whose others are gone.
+fn wait_init_ended(pidfd: &OwnedFd, init: &Ident, deadline: Instant) -> Result<bool> {
+    // Its end is an event; that it has come to where it waits for somebody else is none, and has to be looked for.
+    let mut pause = Duration::from_millis(1);
+    while !wait_ended(pidfd, after(pause).min(deadline))? {
+        if waits_for_a_reaper(init) {
+            return Ok(true);
+        }
+        if timespec_until(deadline).is_none() {
+            return Ok(false);
+        }
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+    Ok(true)
+}
+
+/// Whether the first process of a pid namespace has ended but for this: somebody outside who ran a process in it has not asked for
+/// that one's status. Only they can, and nothing of the container runs any more.
+fn waits_for_a_reaper(init: &Ident) -> bool {
+    std::fs::read_to_string(format!("/proc/{}/wchan", init.pid)).is_ok_and(|at| at.trim() == "zap_pid_ns_processes")
 }
 
 fn stuck(record: &Record) -> Error {
@@ -208,20 +224,16 @@ fn unmount_rootfs(record: &Record, before: u64) -> Result<()> {
 fn remove_unrecorded(dir: &ContainerDir, damage: Option<Error>, deadline: Instant) -> Result<()> {
     if let Some(damage) = damage {
         log::warn!("removing container {} without its record: {damage}", dir.id());
-        let layout = Layout::detect()?;
-        let request = brig_cgroup::Request {
-            cgroups_path: "",
-            id: dir.id().as_str(),
-            rootless: false,
-        };
-        if let Ok(names) = Names::decide(&layout, &request) {
-            let cgroup = Cgroup::open(&names)?;
-            cgroup
-                .kill_all(deadline)
-                .doing(|| "killing the container's processes")?;
-            cgroup
-                .wait_empty(deadline)
-                .doing(|| "waiting for the container's processes to end")?;
+    }
+    // A child of a killed creator, if there was one, ends by itself.
+    gate::wait_abandoned(dir, deadline)?;
+    let layout = Layout::detect()?;
+    let request = brig_cgroup::Request { cgroups_path: "", id: dir.id().as_str(), rootless: false };
+    if let Ok(names) = Names::decide(&layout, &request) {
+        let cgroup = Cgroup::open(&names)?;
+        if cgroup.exists()? {
+            cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
+            cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")?;
             cgroup.remove(deadline).doing(|| "removing the cgroup")?;
         }
     }

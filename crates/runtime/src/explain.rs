@@ -37,6 +37,7 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
             .hint("process.apparmorProfile or process.selinuxLabel names what the host has not loaded"),
         Step::Clone => host("clone"),
         Step::ProcContext => host("fsopen proc"),
+        Step::Session => host("setsid, or ioctl(TIOCSCTTY) on the terminal"),
         Step::HookSpawn | Step::HookFailed | Step::HookTimeout => hook(fault),
         Step::ParentDied | Step::Ready | Step::Params => Error::new(
             Kind::Internal,

@@ -2,6 +2,7 @@
 
 use brig_sys::errno_text;
 use brig_sys::process::borrow_inherited;
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 
@@ -24,7 +25,7 @@ pub fn passed(preserve: u32, with_listen_fds: bool) -> Result<Passed> {
     let listening = if with_listen_fds { listen_fds() } else { 0 };
     for n in 0..preserve {
         let number = i32::try_from(3 + listening + n).unwrap_or(i32::MAX);
-        borrow_inherited(number).map_err(|e| {
+        inherited(number).map_err(|e| {
             Error::config(format!(
                 "unable to stat preserved-fd {n} (of {preserve}): {}",
                 errno_text(e)
@@ -42,6 +43,15 @@ pub fn passed(preserve: u32, with_listen_fds: bool) -> Result<Passed> {
         count: listening + preserve,
         env,
     })
+}
+
+/// Refuses descriptors that are brig's own: those it opened itself are closed on exec, as none can be that it was born with.
+fn inherited(number: i32) -> std::result::Result<(), Errno> {
+    let fd = borrow_inherited(number)?;
+    if rustix::io::fcntl_getfd(fd)?.contains(rustix::io::FdFlags::CLOEXEC) {
+        return Err(Errno::BADF);
+    }
+    Ok(())
 }
 
 /// sd_listen_fds(3): the variables count only when they are meant for this process.

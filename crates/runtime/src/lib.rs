@@ -33,6 +33,7 @@ mod pause;
 mod pidfile;
 mod rdt;
 mod record;
+mod rlimits;
 mod rootfs;
 mod run;
 mod socket;

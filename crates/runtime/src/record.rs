@@ -5,10 +5,12 @@
 //! commands need: later edits of that file have no effect, as the specification wants it.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::boot;
 use crate::error::{Doing, Error, Result};
 use crate::ident::Ident;
 use crate::store::{ContainerDir, names};
@@ -104,6 +106,18 @@ pub struct Record {
 impl Record {
     /// The version to write.
     pub const VERSION: u32 = VERSION;
+
+    /// Opens a process that the record names, if it is still there and still the same.
+    ///
+    /// # Errors
+    ///
+    /// EMFILE and its like.
+    pub fn find(&self, ident: Option<&Ident>) -> Result<Option<OwnedFd>> {
+        match ident {
+            Some(ident) if self.boot.is_empty() || self.boot == boot::current() => ident.open(),
+            _ => Ok(None),
+        }
+    }
 
     /// Writes the record, replacing the one before.
     ///

@@ -18,6 +18,8 @@
 //! # Ok::<(), brig_spec::ReadError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 #[macro_use]
 mod object;
 

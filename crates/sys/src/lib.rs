@@ -10,6 +10,8 @@ pub mod keyring;
 pub mod mount;
 pub mod net;
 pub mod process;
+#[cfg(feature = "ptrace")]
+pub mod ptrace;
 pub mod seccomp;
 
 pub use error::{Context, Result, SysError, errno_text};

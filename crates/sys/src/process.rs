@@ -404,7 +404,7 @@ pub fn unshare(flags: CloneFlags) -> Result<()> {
         .on("unshare", format!("{flags:?}"))
 }
 
-/// prlimit(2) of another process, a child of this one that is not reaped, so that its pid is its own. `u64::MAX` is unlimited.
+/// prlimit(2) of this process, or of a child that is not reaped, so that its pid is its own. `u64::MAX` is unlimited.
 ///
 /// # Errors
 ///
@@ -564,17 +564,13 @@ pub fn pidfd_info(pidfd: BorrowedFd<'_>) -> Option<PidfdInfo> {
 /// EBADF.
 pub fn place_fd(from: impl AsFd, to: RawFd) -> Result<()> {
     let from = from.as_fd().as_raw_fd();
-    // SAFETY: integers; `to` is 0, 1 or 2 or a number that the caller has kept free.
-    let ret = if from == to {
-        unsafe { libc::fcntl(to, libc::F_SETFD, 0) }
-    } else {
-        unsafe { libc::dup2(from, to) }
-    };
-    check(libc::c_long::from(ret))
-        .map(drop)
-        .on("dup2", to.to_string())
+    if from == to {
+        return inherit(to).on("fcntl(F_SETFD)", to.to_string());
+    }
+    // SAFETY: integers only; `to` is 0, 1 or 2, or a number that the caller has kept free.
+    let ret = unsafe { libc::dup2(from, to) };
+    check(libc::c_long::from(ret)).map(drop).on("dup2", to.to_string())
 }
-
 /// The highest capability that this kernel knows (`/proc/sys/kernel/cap_last_cap`, asked without `/proc`).
 pub fn last_capability() -> u32 {
     const CAP_CHECKPOINT_RESTORE: u32 = 40;

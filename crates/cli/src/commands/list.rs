@@ -86,7 +86,7 @@ fn list(args: &ListArgs, global: &Global) -> Result<Listing, Error> {
         return Err(Error::unsupported("list --execs"));
     }
     // Only a root that was asked for has to be there.
-    if !matches!(global.root, Root::Given(_)) && !global.root.path().exists() {
+    if global.root == Root::System && !global.root.path().exists() {
         return Ok(Listing::default());
     }
     let mut listing = Listing::default();

@@ -29,7 +29,7 @@ pub(super) fn set_up(c: &mut Creation<'_>) -> Result<()> {
     };
     let terminal = open(c.root()?, process)?;
     mount_on_dev_console(c, terminal.as_fd())?;
-    terminal.hand_over(socket)
+    terminal.hand_over(socket, c.pid_namespace.is_none())
 }
 
 /// A new pseudo-terminal.
@@ -91,8 +91,9 @@ fn check_ptmx(fd: BorrowedFd<'_>) -> Result<()> {
 impl Terminal {
     /// Sends the master to whoever is behind the socket and puts the terminal in place of standard input, output and error.
     ///
-    /// The session must be new: it gets this as its controlling terminal.
-    pub(super) fn hand_over(&self, socket: BorrowedFd<'_>) -> Result<()> {
+    /// The session, which must be new, gets it as its controlling terminal; not so where the session is only that of a process
+    /// that leads to the container's: with its end the terminal would be hung up.
+    pub(super) fn hand_over(&self, socket: BorrowedFd<'_>, lasting_session: bool) -> Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let fds = [self.master.as_fd()];
@@ -105,7 +106,9 @@ impl Terminal {
             SendFlags::NOSIGNAL,
         )
         .on("sendmsg", "the console socket")?;
-        rustix::process::ioctl_tiocsctty(&self.slave).on("ioctl(TIOCSCTTY)", "the terminal")?;
+        if lasting_session {
+            rustix::process::ioctl_tiocsctty(&self.slave).on("ioctl(TIOCSCTTY)", "the terminal")?;
+        }
         for number in 0..=2 {
             place_fd(&self.slave, number)?;
         }

@@ -56,11 +56,13 @@ pub(super) struct Creation<'a> {
     pub place_of_root: Cell<Option<mounts::Place>>,
     /// Mounts to be made read-only once everything below them is in place.
     pub read_only_later: Vec<(OwnedFd, std::path::PathBuf)>,
+    /// The pid namespace to join at the end, opened where its path leads to it.
+    pub pid_namespace: Option<OwnedFd>,
     /// The cgroup namespace is made, or none is to be.
     pub cgroup_namespace_done: bool,
 }
 
-fn steps<'a>() -> [Step<Creation<'a>>; 23] {
+fn steps<'a>() -> [Step<Creation<'a>>; 24] {
     [
         ("tying the process to its creator", |c| tie(c.channel)),
         ("setting oom_score_adj", process::oom_score_adj),
@@ -83,6 +85,7 @@ fn steps<'a>() -> [Step<Creation<'a>>; 23] {
         ("writing sysctls", process::sysctls),
         ("making paths read-only", hidden::read_only_paths),
         ("masking paths", hidden::masked_paths),
+        ("setting the propagation of the new /", root::set_own_propagation),
         ("setting scheduling and memory policy", process::attributes),
         ("becoming the init program", finish::create),
     ]
@@ -114,6 +117,7 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
         ..Inbox::default()
     };
     let begun = host_proc().and_then(|proc| {
+        let pid_namespace = namespaces::open_pid_namespace(&job.plan.namespaces)?;
         if namespaces::needs_stage(&job.plan.namespaces) {
             tie(channel)?;
             namespaces::go_through_stage(job.plan, &proc, channel, &mut inbox)?;
@@ -121,9 +125,9 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
         let api_proc = proc
             .try_clone()
             .map_err(|e| crate::error::io_error("dup", "/proc".as_ref(), &e))?;
-        Ok((proc, MountApi::new(Some(api_proc))))
+        Ok((proc, MountApi::new(Some(api_proc)), pid_namespace))
     });
-    let (proc, api) = match begun {
+    let (proc, api, pid_namespace) = match begun {
         Ok(begun) => begun,
         Err(e) => {
             channel.report(&FromChild::Failed(e));
@@ -139,6 +143,7 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
         root: None,
         place_of_root: Cell::new(None),
         read_only_later: Vec::new(),
+        pid_namespace,
         cgroup_namespace_done: job.plan.namespaces.cgroup != Ns::New,
     };
     work(&mut creation, &steps(), channel)

@@ -123,6 +123,10 @@ impl Joining<'_> {
             .ok_or_else(|| Error::new(Kind::Internal, "there is no root yet"))
     }
 
+    fn in_pid_namespace(&self) -> bool {
+        self.job.record.namespaces & CloneFlags::NEWPID.bits() != 0
+    }
+
     fn in_user_namespace(&self) -> bool {
         self.job.record.namespaces & CloneFlags::NEWUSER.bits() != 0
     }
@@ -141,7 +145,7 @@ fn terminal(j: &mut Joining<'_>) -> Result<()> {
     let (true, Some(socket)) = (j.job.process.terminal, j.job.console) else {
         return Ok(());
     };
-    console::open(j.root()?, j.job.process)?.hand_over(socket)
+    console::open(j.root()?, j.job.process)?.hand_over(socket, !j.in_pid_namespace())
 }
 
 fn attributes(j: &mut Joining<'_>) -> Result<()> {
@@ -167,7 +171,7 @@ fn become_init(j: &mut Joining<'_>) -> Result<()> {
         hook_state: (Vec::new(), Vec::new()),
         called_as: j.job.called_as,
         preserve_fds: j.job.preserve_fds,
-        clone: j.job.record.namespaces & CloneFlags::NEWPID.bits() != 0,
+        clone: j.in_pid_namespace(),
         in_user_namespace: j.in_user_namespace(),
     })
 }

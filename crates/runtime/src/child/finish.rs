@@ -10,7 +10,7 @@ use brig_spec::Status;
 use brig_sys::Context;
 use brig_sys::init::abi::{
     FLAG_CLONE, FLAG_CLONE_EARLY, FLAG_CREDENTIALS, FLAG_LISTENER, FLAG_NO_NEW_PRIVS, FLAG_SEARCH,
-    FLAG_SET_GROUPS, Params,
+    FLAG_SET_GROUPS, FLAG_TERMINAL, Params,
 };
 use brig_sys::init::{COMM_MAX, HookSpec, InitSpec};
 use brig_sys::process::{cloexec_from, execute_fd, inherit};
@@ -49,7 +49,9 @@ pub(super) struct Finish<'a> {
 /// The step of `create`.
 pub(super) fn create(c: &mut Creation<'_>) -> Result<()> {
     let plan = c.job.plan;
-    namespaces::join_pid_namespace(&plan.namespaces)?;
+    if let Some(pid_namespace) = &c.pid_namespace {
+        namespaces::join_pid_namespace(pid_namespace.as_fd())?;
+    }
     let filter = match (&plan.seccomp, c.job.filter) {
         (Some(_), Some(file)) => LoadedFilter::read(file)?,
         _ => None,
@@ -132,6 +134,9 @@ pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
     for fd in (3..).take(usize::try_from(f.preserve_fds).unwrap_or(0)) {
         inherit(fd).on("fcntl(F_SETFD)", format!("preserved descriptor {fd}"))?;
     }
+    if !f.in_user_namespace {
+        crate::rlimits::set(rustix::process::getpid(), f.process)?;
+    }
     let args = [c_string(f.called_as)?, CString::from(c"init")];
     Err(Error::from(execute_fd(program.as_fd(), &args, &[])).context("the init program"))
 }
@@ -150,7 +155,8 @@ fn params(f: &Finish<'_>, label: Option<BorrowedFd<'_>>) -> Params {
         | flag(f.process.no_new_privileges, FLAG_NO_NEW_PRIVS)
         | flag(may_set_groups(f), FLAG_SET_GROUPS)
         | flag(filter.is_some_and(|filter| filter.notifies), FLAG_LISTENER)
-        | flag(is_search(f.process), FLAG_SEARCH);
+        | flag(is_search(f.process), FLAG_SEARCH)
+        | flag(f.clone && f.process.terminal, FLAG_TERMINAL);
     Params {
         flags,
         sync_fd: f.channel.as_fd().as_raw_fd(),

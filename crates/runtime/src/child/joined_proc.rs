@@ -86,7 +86,9 @@ fn become_helper(path: &Path, channel: &Channel) -> ! {
         pid: brig_plan::Ns::Join(path.to_owned()),
         ..Default::default()
     };
-    if let Err(e) = super::namespaces::join_pid_namespace(&namespaces) {
+    let joined = open_pid_namespace(&namespaces)
+        .and_then(|fd| fd.map_or(Ok(()), |fd| join_pid_namespace(fd.as_fd())));
+    if let Err(e) = joined {
         fail(e);
     }
     let sync_fd = channel.as_fd().as_raw_fd();

@@ -286,7 +286,13 @@ fn bind(c: &mut Creation<'_>, mount: &Mount, path: &Path, recursive: bool) -> Re
     } else {
         c.root()?.ensure_file(&mount.target, 0o644)?
     };
-    let target = if in_procfs(source.as_fd())? && mount.target == Path::new("/proc") {
+    let target = if mount.target == Path::new("/proc") {
+        // A made-up one would be believed by whoever looks at it (CVE-2019-16884).
+        if !in_procfs(source.as_fd())? {
+            let target = mount.target.display();
+            let text = format!("\"{target}\" cannot be mounted because it is not of type proc");
+            return Err(Error::config(text));
+        }
         c.target(fd, &mount.target)
     } else {
         checked(c, mount, fd)?

@@ -122,7 +122,7 @@ pub fn join_all(ns: &Namespaces, early: Early) -> Result<()> {
     if needs_stage(ns) != (early == Early::Yes) {
         return Ok(());
     }
-    for (ns, kind, name) in [
+    let kinds = [
         (&ns.user, LinkNameSpaceType::User, "user"),
         (&ns.ipc, LinkNameSpaceType::InterProcessCommunication, "ipc"),
         (&ns.uts, LinkNameSpaceType::HostNameAndNISDomainName, "uts"),
@@ -130,10 +130,19 @@ pub fn join_all(ns: &Namespaces, early: Early) -> Result<()> {
         (&ns.mount, LinkNameSpaceType::Mount, "mount"),
         (&ns.cgroup, LinkNameSpaceType::ControlGroup, "cgroup"),
         (&ns.time, LinkNameSpaceType::Time, "time"),
-    ] {
+    ];
+    // All are opened before the first is joined: the paths are the host's.
+    let mut opened = Vec::new();
+    for (ns, kind, name) in kinds {
         if let Ns::Join(path) = ns {
-            join_one(path, kind).doing(|| format!("{name} namespace {}", path.display()))?;
+            let doing = || format!("{name} namespace {}", path.display());
+            opened.push((open(path).doing(doing)?, path, kind, name));
         }
+    }
+    for (fd, path, kind, name) in opened {
+        move_into_link_name_space(fd.as_fd(), Some(kind))
+            .on_path("setns", path)
+            .doing(|| format!("{name} namespace {}", path.display()))?;
     }
     if matches!(ns.user, Ns::Join(_)) {
         become_root()?;
@@ -141,15 +150,24 @@ pub fn join_all(ns: &Namespaces, early: Early) -> Result<()> {
     Ok(())
 }
 
-fn join_one(path: &Path, kind: LinkNameSpaceType) -> Result<()> {
-    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).on_path("open", path)?;
-    Ok(move_into_link_name_space(fd.as_fd(), Some(kind)).on_path("setns", path)?)
+fn open(path: &Path) -> Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).on_path("open", path)?)
 }
 
-/// Enters the pid namespace given by path, for the child that the init program will make.
-pub(super) fn join_pid_namespace(ns: &Namespaces) -> Result<()> {
-    let Ns::Join(path) = &ns.pid else { return Ok(()) };
-    join_one(path, LinkNameSpaceType::ProcessID).doing(|| format!("pid namespace {}", path.display()))
+/// Opens the pid namespace given by path, if one is.
+pub(super) fn open_pid_namespace(ns: &Namespaces) -> Result<Option<OwnedFd>> {
+    let Ns::Join(path) = &ns.pid else {
+        return Ok(None);
+    };
+    open(path)
+        .map(Some)
+        .doing(|| format!("pid namespace {}", path.display()))
+}
+
+/// Enters a pid namespace, for the child that the init program will make.
+pub(super) fn join_pid_namespace(fd: BorrowedFd<'_>) -> Result<()> {
+    let joined = move_into_link_name_space(fd, Some(LinkNameSpaceType::ProcessID));
+    Ok(joined.on("setns", "the pid namespace")?)
 }
 
 /// Root of the user namespace: files and processes made from here on belong to it.

@@ -38,7 +38,13 @@ pub(super) fn set_propagation(c: &mut Creation<'_>) -> Result<()> {
         let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         return Ok(mount_change("/", slave).on("mount(MS_SLAVE)", "/")?);
     };
-    mount_change("/", propagation_flags(wanted)).on("mount(propagation)", "/")?;
+    let now = match wanted.kind {
+        // It has to be bound before; see `set_own_propagation`.
+        PropagationKind::Unbindable => PropagationKind::Private,
+        kind => kind,
+    };
+    let now = Propagation { kind: now, ..wanted };
+    mount_change("/", propagation_flags(now)).on("mount(propagation)", "/")?;
     // Should that have left the root file system's mount shared, what is mounted in it would show on the host, and
     // pivot_root would refuse it.
     let mount_point = containing_mount(&c.job.plan.rootfs)?;
@@ -89,6 +95,20 @@ pub(super) fn attach(c: &mut Creation<'_>) -> Result<()> {
     Ok(())
 }
 
+/// What the kernel takes for the new root only once it is `/`, and what would be in the way of bind mounts.
+pub(super) fn set_own_propagation(c: &mut Creation<'_>) -> Result<()> {
+    let plan = c.job.plan;
+    match plan.root.propagation {
+        Some(p)
+            if plan.namespaces.mount != Ns::Host
+                && matches!(p.kind, PropagationKind::Shared | PropagationKind::Unbindable) =>
+        {
+            Ok(mount_change("/", propagation_flags(p)).on("mount(propagation)", "/")?)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Makes the root file system `/`.
 pub(super) fn enter(c: &mut Creation<'_>) -> Result<()> {
     let plan = c.job.plan;
@@ -99,12 +119,6 @@ pub(super) fn enter(c: &mut Creation<'_>) -> Result<()> {
         move_over_root(c)?;
     } else {
         pivot()?;
-        // The kernel takes these for the new root only now.
-        if let Some(p) = plan.root.propagation
-            && matches!(p.kind, PropagationKind::Shared | PropagationKind::Unbindable)
-        {
-            mount_change("/", propagation_flags(p)).on("mount(propagation)", "/")?;
-        }
     }
     rustix::process::chdir("/").on("chdir", "/")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -26,7 +26,7 @@ use crate::listener::{self, Agent};
 use crate::record::{Record, Stage};
 use crate::socket;
 use crate::store::{ContainerDir, Lock, names};
-use crate::{clock, hooks, notify};
+use crate::{clock, hooks, notify, rlimits};
 
 /// A container in the making.
 #[derive(Debug)]
@@ -281,14 +281,8 @@ impl<'a> Making<'a> {
 
     /// The process is set up: what remains is what would have been in its way.
     fn last_touches(&mut self) -> Result<()> {
-        let pid = self.child()?.pid;
-        for limit in &self.decided.plan.process.rlimits {
-            brig_sys::process::set_rlimit_of(pid, limit.resource, limit.soft, limit.hard).map_err(|e| {
-                let text = brig_sys::errno_text(e);
-                Error::host(format!("error setting rlimit type {}: {text}", limit.resource))
-                    .with_errno(e)
-                    .hint("a hard limit above the caller's needs CAP_SYS_RESOURCE")
-            })?;
+        if self.decided.plan.namespaces.user.is_private() {
+            rlimits::set(self.child()?.pid, &self.decided.plan.process)?;
         }
         host_side::remaining_limits(self)?;
         if let Some(socket) = &self.pidfd_socket {

@@ -185,16 +185,8 @@ impl<'a> Joining<'a> {
         for led_here in before {
             reap(led_here.pidfd.as_fd(), true)?;
         }
-        for limit in &self.process.rlimits {
-            brig_sys::process::set_rlimit_of(child.pid, limit.resource, limit.soft, limit.hard).map_err(
-                |e| {
-                    Error::host(format!(
-                        "error setting rlimit type {}: {}",
-                        limit.resource,
-                        brig_sys::errno_text(e)
-                    ))
-                },
-            )?;
+        if self.container.record.namespaces & CloneFlags::NEWUSER.bits() != 0 {
+            crate::rlimits::set(child.pid, &self.process)?;
         }
         if let Some(socket) = &self.pidfd_socket {
             socket::send_fd(socket.as_fd(), b"setns", child.pidfd.as_fd())

@@ -113,6 +113,9 @@ pub const FLAG_SEARCH: u32 = 1 << 6;
 /// [`Tag::ProcContext`], and end.
 pub const FLAG_PROC_CONTEXT: u32 = 1 << 7;
 
+/// Standard input is a terminal, which the clone of [`FLAG_CLONE`] takes for its controlling one.
+pub const FLAG_TERMINAL: u32 = 1 << 8;
+
 /// Kind of a message from the init program.
 #[repr(u16)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,12 +164,13 @@ pub enum Step {
     Exec = 19,
     Params = 20,
     ProcContext = 21,
+    Session = 22,
 }
 
 impl Step {
     /// The step with this number.
     pub fn from_number(n: u16) -> Option<Self> {
-        const ALL: [Step; 21] = [
+        const ALL: [Step; 22] = [
             Step::ParentDied,
             Step::Label,
             Step::LoadFilter,
@@ -188,6 +192,7 @@ impl Step {
             Step::Exec,
             Step::Params,
             Step::ProcContext,
+            Step::Session,
         ];
         ALL.into_iter().find(|s| *s as u16 == n)
     }

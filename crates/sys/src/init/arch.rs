@@ -11,6 +11,7 @@ pub mod nr {
     pub const CLOSE: usize = 3;
     pub const FSTAT: usize = 5;
     pub const RT_SIGACTION: usize = 13;
+    pub const IOCTL: usize = 16;
     pub const GETPID: usize = 39;
     pub const SENDMSG: usize = 46;
     pub const CLONE: usize = 56;
@@ -18,6 +19,7 @@ pub mod nr {
     pub const FCNTL: usize = 72;
     pub const GETCWD: usize = 79;
     pub const CHDIR: usize = 80;
+    pub const SETSID: usize = 112;
     pub const SETGROUPS: usize = 116;
     pub const SETRESUID: usize = 117;
     pub const SETRESGID: usize = 119;
@@ -44,6 +46,7 @@ pub mod nr {
     pub const GETCWD: usize = 17;
     pub const DUP3: usize = 24;
     pub const FCNTL: usize = 25;
+    pub const IOCTL: usize = 29;
     pub const FACCESSAT: usize = 48;
     pub const CHDIR: usize = 49;
     pub const CLOSE: usize = 57;
@@ -59,6 +62,7 @@ pub mod nr {
     pub const RT_SIGACTION: usize = 134;
     pub const SETRESUID: usize = 147;
     pub const SETRESGID: usize = 149;
+    pub const SETSID: usize = 157;
     pub const SETGROUPS: usize = 159;
     pub const PRCTL: usize = 167;
     pub const GETPID: usize = 172;

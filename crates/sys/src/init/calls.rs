@@ -47,6 +47,7 @@ const PR_CAPBSET_DROP: usize = 24;
 const PR_SET_NO_NEW_PRIVS: usize = 38;
 const PR_CAP_AMBIENT: usize = 47;
 const PR_CAP_AMBIENT_RAISE: usize = 2;
+const TIOCSCTTY: usize = 0x540e;
 const SECCOMP_SET_MODE_FILTER: usize = 1;
 const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
@@ -210,6 +211,18 @@ pub fn cwd_is_outside() -> bool {
 /// clone(2) rather than clone3: seccomp profiles answer ENOSYS to the latter.
 pub fn clone_sibling(pidfd: &mut i32) -> Result<usize, Errno> {
     clone(CLONE_PARENT | CLONE_PIDFD | SIGCHLD, pidfd)
+}
+
+/// Starts a session.
+pub fn start_session() -> Result<(), Errno> {
+    // SAFETY: setsid has no arguments.
+    answer(unsafe { syscall6(nr::SETSID, [0; 6]) }).map(drop)
+}
+
+/// Makes a terminal the controlling one of the session that this process has started.
+pub fn take_terminal(fd: i32) -> Result<(), Errno> {
+    // SAFETY: this ioctl takes an integer: 0, to take it from no other session.
+    answer(unsafe { syscall6(nr::IOCTL, [fd as usize, TIOCSCTTY, 0, 0, 0, 0]) }).map(drop)
 }
 
 /// Clones this process; the clone is its child.

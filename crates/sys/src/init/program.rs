@@ -8,7 +8,7 @@
 
 use super::abi::{
     FLAG_CLONE, FLAG_CLONE_EARLY, FLAG_CREDENTIALS, FLAG_LISTENER, FLAG_NO_NEW_PRIVS, FLAG_PROC_CONTEXT,
-    FLAG_SEARCH, FLAG_SET_GROUPS, GO, Head, MAGIC, Params, START, Step, Tag,
+    FLAG_SEARCH, FLAG_SET_GROUPS, FLAG_TERMINAL, GO, Head, MAGIC, Params, START, Step, Tag,
 };
 use super::calls::{self as call, ENOENT, Errno};
 use super::hooks;
@@ -200,6 +200,11 @@ fn enter_pid_namespace(p: &Params) -> Done {
         call::exit(0);
     }
     die_with_brig();
+    // The session of what called this ends with it, and a controlling terminal would be hung up then.
+    call::start_session().map_err(fault(Step::Session))?;
+    if p.flags & FLAG_TERMINAL != 0 {
+        call::take_terminal(0).map_err(fault(Step::Session))?;
+    }
     Ok(())
 }
 
