@@ -1,10 +1,7 @@
 //! Builds the init program (`stub/main.rs`): a static executable of a few kilobytes without a libc, which `src/init`
 //! embeds. It uses the compiler and target of this build, no network and no other file than its sources.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a build script writes to OUT_DIR and runs the compiler"
-)]
+#![allow(clippy::disallowed_methods, reason = "a build script writes to OUT_DIR and runs the compiler")]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -35,33 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn compile(out: &Path) -> Result<(), Box<dyn Error>> {
     let mut rustc = Command::new(env::var("RUSTC")?);
-    rustc.args([
-        "stub/main.rs",
-        "--crate-name",
-        "init",
-        "--edition",
-        "2024",
-        "--crate-type",
-        "bin",
-    ]);
-    rustc.args([
-        "-C",
-        "opt-level=s",
-        "-C",
-        "panic=abort",
-        "-C",
-        "lto=fat",
-        "-C",
-        "codegen-units=1",
-    ]);
-    rustc.args([
-        "-C",
-        "strip=symbols",
-        "-C",
-        "relocation-model=static",
-        "-C",
-        "force-unwind-tables=no",
-    ]);
+    rustc.args(["stub/main.rs", "--crate-name", "init", "--edition", "2024", "--crate-type", "bin"]);
+    rustc.args(["-C", "opt-level=s", "-C", "panic=abort", "-C", "lto=fat", "-C", "codegen-units=1"]);
+    rustc.args(["-C", "strip=symbols", "-C", "relocation-model=static", "-C", "force-unwind-tables=no"]);
     rustc.args([
         "-C",
         "target-feature=+crt-static",
@@ -95,14 +68,10 @@ fn compile(out: &Path) -> Result<(), Box<dyn Error>> {
 /// The loadable segments as they lie in memory, with room for an ELF header in front: (address, entry point, bytes).
 fn flatten(elf: &[u8]) -> Result<(u64, u64, Vec<u8>), Box<dyn Error>> {
     let word = |at: usize| -> Result<u64, Box<dyn Error>> {
-        Ok(u64::from_le_bytes(
-            elf.get(at..at + 8).ok_or("truncated ELF file")?.try_into()?,
-        ))
+        Ok(u64::from_le_bytes(elf.get(at..at + 8).ok_or("truncated ELF file")?.try_into()?))
     };
     let half = |at: usize| -> Result<usize, Box<dyn Error>> {
-        Ok(usize::from(u16::from_le_bytes(
-            elf.get(at..at + 2).ok_or("truncated ELF file")?.try_into()?,
-        )))
+        Ok(usize::from(u16::from_le_bytes(elf.get(at..at + 2).ok_or("truncated ELF file")?.try_into()?)))
     };
     let (entry, table) = (word(24)?, usize::try_from(word(32)?)?);
     let (size, count) = (half(54)?, half(56)?);
@@ -115,9 +84,7 @@ fn flatten(elf: &[u8]) -> Result<(u64, u64, Vec<u8>), Box<dyn Error>> {
                 return Err("the init program has variables that start as zero; they would need a segment of their own".into());
             }
             let offset = usize::try_from(offset)?;
-            let bytes = elf
-                .get(offset..offset + usize::try_from(length)?)
-                .ok_or("truncated ELF file")?;
+            let bytes = elf.get(offset..offset + usize::try_from(length)?).ok_or("truncated ELF file")?;
             segments.push((address, bytes));
         }
     }

@@ -59,7 +59,10 @@ pub fn drive(point: usize, blow: Blow, command: &[String]) -> Driven {
     said.read_to_string(&mut text).unwrap();
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     let field = |name: &str| {
-        report.lines().find_map(|line| line.strip_prefix(name)).and_then(|value| value.trim().parse::<i64>().ok())
+        report
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .and_then(|value| value.trim().parse::<i64>().ok())
     };
     assert!(output.status.success(), "the driver failed: {output:?} {text}");
     Driven {

@@ -13,7 +13,9 @@ const ERRNOS: [i32; 6] = [12, 24, 4, 5, 28, 1];
 pub fn run(options: &Options) -> usize {
     println!("{:10} {:>7} {:>7} {:>5}", "command", "faults", "errors", "wrong");
     let mut failures = 0;
-    for command in options.commands.iter().filter(|c| matches!(c.as_str(), "create" | "run" | "exec" | "delete")) {
+    for command in
+        options.commands.iter().filter(|c| matches!(c.as_str(), "create" | "run" | "exec" | "delete"))
+    {
         let scene = Scene::new();
         let (mut points, mut errors, mut wrong) = (0, 0, 0);
         let first = 1 + usize::try_from(std::process::id()).unwrap() % options.stride;

@@ -45,7 +45,9 @@ fn survives(script: &str) -> bool {
     } else {
         Run::new("sh").args(["-c", script, "sh"]).args(&line).detached().run();
     }
-    host::eventually("the container to be there", || bundle.root.join(&bundle.id).join("record.json").exists() || brig_tests::is_other_runtime());
+    host::eventually("the container to be there", || {
+        bundle.root.join(&bundle.id).join("record.json").exists() || brig_tests::is_other_runtime()
+    });
     host::eventually("the end of create", || {
         let state = bundle.brig("state").arg(&bundle.id).run();
         state.status.success() && !state.out.contains("\"creating\"")

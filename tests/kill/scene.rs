@@ -140,7 +140,9 @@ fn orphans() -> Vec<String> {
     loop {
         match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(Some(_)) => {}
-            Ok(None) if begun.elapsed() < Duration::from_millis(500) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(None) if begun.elapsed() < Duration::from_millis(500) => {
+                std::thread::sleep(Duration::from_millis(1))
+            }
             Ok(None) => break,
             Err(_) => return Vec::new(),
         }

@@ -104,14 +104,10 @@ const APPLETS: &[&str] = &[
 
 /// Makes a root file system in a directory.
 pub fn rootfs(dir: &Path) {
-    for sub in [
-        "bin", "dev", "proc", "sys", "tmp", "etc", "root", "usr/bin", "var",
-    ] {
+    for sub in ["bin", "dev", "proc", "sys", "tmp", "etc", "root", "usr/bin", "var"] {
         fs::create_dir_all(dir.join(sub)).unwrap();
     }
-    let busybox = ["/bin/busybox", "/usr/bin/busybox"]
-        .iter()
-        .find(|p| Path::new(p).exists());
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].iter().find(|p| Path::new(p).exists());
     let busybox = busybox.expect("busybox is missing: install busybox-static");
     fs::copy(busybox, dir.join("bin/busybox")).unwrap();
     for applet in APPLETS {
@@ -146,22 +142,13 @@ impl Bundle {
     /// A bundle whose container runs this command.
     pub fn new(args: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let id = format!(
-            "t{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let id = format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let dir = tempfile::Builder::new().prefix("brig-test-").tempdir().unwrap();
         // The container's users must be able to get at their root file system.
         fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         rootfs(&dir.path().join("rootfs"));
         let root = dir.path().join("state");
-        let mut bundle = Self {
-            dir,
-            config: default_config(&id),
-            id,
-            root,
-        };
+        let mut bundle = Self { dir, config: default_config(&id), id, root };
         bundle.args(args);
         bundle
     }
@@ -228,11 +215,7 @@ impl Bundle {
 
     /// Writes `config.json`.
     pub fn write_config(&self) {
-        fs::write(
-            self.path().join("config.json"),
-            serde_json::to_vec_pretty(&self.config).unwrap(),
-        )
-        .unwrap();
+        fs::write(self.path().join("config.json"), serde_json::to_vec_pretty(&self.config).unwrap()).unwrap();
     }
 
     /// The runtime with this test's root; the rest of the command line is to be added.
@@ -244,11 +227,7 @@ impl Bundle {
     /// A command on the container; `create` and `run` get the bundle.
     pub fn brig(&self, command: &str) -> Run {
         let run = self.runtime().arg(command);
-        if matches!(command, "create" | "run") {
-            run.arg("--bundle").arg(self.path())
-        } else {
-            run
-        }
+        if matches!(command, "create" | "run") { run.arg("--bundle").arg(self.path()) } else { run }
     }
 
     /// `run ID` in the foreground.
@@ -299,17 +278,46 @@ impl Bundle {
         self.brig("delete").args(["--force", &self.id]).ok();
     }
 
-    /// What is there of the container: record, cgroups, mounts.
+    /// What is there of the container: record, cgroups, mounts, processes.
     pub fn leftovers(&self) -> Vec<String> {
-        let mut left: Vec<String> = host::cgroup_dirs(&self.cgroup())
-            .iter()
-            .map(|dir| dir.display().to_string())
-            .collect();
+        let mut left: Vec<String> =
+            host::cgroup_dirs(&self.cgroup()).iter().map(|dir| dir.display().to_string()).collect();
         if self.root.join(&self.id).exists() {
             left.push(self.root.join(&self.id).display().to_string());
         }
         left.extend(host::mounts_below(self.path()));
+        left.extend(self.processes().iter().map(|pid| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            format!("process {pid}: {}", String::from_utf8_lossy(&words).replace('\0', " "))
+        }));
         left
+    }
+
+    /// Processes that are in the container's cgroup, or have this bundle on their command line.
+    pub fn processes(&self) -> Vec<i32> {
+        let dir = self.path().to_string_lossy().into_owned();
+        let (own, below) = (self.cgroup(), format!("{}/", self.cgroup()));
+        host::processes(|pid| {
+            let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            cgroups
+                .lines()
+                .filter_map(|line| line.splitn(3, ':').nth(2))
+                .any(|path| path == own || path.contains(&below))
+                || String::from_utf8_lossy(&words).contains(&dir)
+        })
+    }
+
+    /// Processes in the container's cgroup.
+    pub fn members(&self) -> Vec<i32> {
+        let mut found: Vec<i32> = host::cgroup_dirs(&self.cgroup())
+            .iter()
+            .filter_map(|dir| fs::read_to_string(dir.join("cgroup.procs")).ok())
+            .flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Expects that nothing is there.
@@ -317,16 +325,40 @@ impl Bundle {
     pub fn assert_gone(&self) {
         assert_eq!(self.leftovers(), Vec::<String>::new());
     }
+
+    /// Removes by hand what the runtime left, so that a test that failed harms no other.
+    fn sweep(&mut self) {
+        for pid in self.processes() {
+            host::kill(pid);
+        }
+        host::remove_cgroups(&self.cgroup());
+        for _ in 0..10 {
+            let mounts = host::mounts_below(self.path());
+            for point in mounts.iter().rev().filter_map(|line| line.split(' ').nth(4)) {
+                let _ = rustix::mount::unmount(point, rustix::mount::UnmountFlags::DETACH);
+            }
+        }
+        // Deleting the directory would delete what is mounted in it.
+        if !host::mounts_below(self.path()).is_empty() {
+            self.dir.disable_cleanup(true);
+        }
+    }
 }
 
 impl Drop for Bundle {
     fn drop(&mut self) {
-        let force = Run::new(runtime())
-            .arg("--root")
-            .arg(&self.root)
-            .args(["delete", "--force", &self.id])
-            .run();
-        let left = self.leftovers();
+        let force =
+            Run::new(runtime()).arg("--root").arg(&self.root).args(["delete", "--force", &self.id]).run();
+        // What was told to end needs a moment for it.
+        let begun = std::time::Instant::now();
+        let mut left = self.leftovers();
+        while !left.is_empty() && begun.elapsed() < std::time::Duration::from_secs(2) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            left = self.leftovers();
+        }
+        if !left.is_empty() {
+            self.sweep();
+        }
         if std::thread::panicking() {
             return;
         }
@@ -374,10 +406,7 @@ fn default_config(id: &str) -> Value {
         }
     });
     if host::is_cgroup_v2() {
-        config["linux"]["namespaces"]
-            .as_array_mut()
-            .unwrap()
-            .push(json!({ "type": "cgroup" }));
+        config["linux"]["namespaces"].as_array_mut().unwrap().push(json!({ "type": "cgroup" }));
     }
     config
 }

@@ -30,19 +30,12 @@ pub struct Finished {
 impl Run {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // What a runtime may pass to the container must not depend on who runs the tests.
         for name in ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "XDG_RUNTIME_DIR"] {
             command.env_remove(name);
         }
-        Self {
-            command,
-            input: None,
-            limit: LIMIT,
-        }
+        Self { command, input: None, limit: LIMIT }
     }
 
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -118,11 +111,7 @@ impl Run {
                 let _ = stdin.write_all(&input);
             });
         }
-        Spawned {
-            child,
-            what,
-            limit: self.limit,
-        }
+        Spawned { child, what, limit: self.limit }
     }
 
     /// Runs it to its end.
@@ -131,13 +120,23 @@ impl Run {
     }
 
     /// Runs it and expects success.
+    #[track_caller]
     pub fn ok(self) -> Finished {
         let finished = self.run();
         assert!(finished.status.success(), "{finished}");
         finished
     }
 
+    /// Runs it and expects an exit status and a text in either output.
+    #[track_caller]
+    pub fn exits_with(self, code: i32, text: &str) -> Finished {
+        let finished = self.run();
+        finished.exits(code).says(text);
+        finished
+    }
+
     /// Runs it and expects a failure.
+    #[track_caller]
     pub fn fails(self) -> Finished {
         let finished = self.run();
         assert!(!finished.status.success(), "it should fail: {finished}");
@@ -196,12 +195,7 @@ impl Spawned {
                 String::new()
             }
         };
-        Finished {
-            status,
-            out: text(out),
-            err: text(err),
-            what: std::mem::take(&mut self.what),
-        }
+        Finished { status, out: text(out), err: text(err), what: std::mem::take(&mut self.what) }
     }
 }
 
@@ -226,9 +220,7 @@ impl Finished {
     /// The exit status; a signal counts as 128 + its number.
     pub fn code(&self) -> i32 {
         use std::os::unix::process::ExitStatusExt;
-        self.status
-            .code()
-            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
     /// Both outputs, as clients read them.
@@ -236,10 +228,12 @@ impl Finished {
         format!("{}{}", self.out, self.err)
     }
 
-    /// Expects a text in either output.
+    /// Expects a text in either output, be it plain or quoted in a record of the log.
     #[track_caller]
     pub fn says(&self, text: &str) -> &Self {
-        assert!(self.both().contains(text), "{text:?} is not in: {self}");
+        let both = self.both();
+        let found = both.contains(text) || both.replace("\\\"", "\"").contains(text);
+        assert!(found, "{text:?} is not in: {self}");
         self
     }
 
@@ -258,10 +252,6 @@ impl Finished {
 
 impl std::fmt::Display for Finished {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} gave {}\nstdout: {}\nstderr: {}",
-            self.what, self.status, self.out, self.err
-        )
+        write!(f, "{} gave {}\nstdout: {}\nstderr: {}", self.what, self.status, self.out, self.err)
     }
 }

@@ -32,21 +32,13 @@ impl Pty {
         let name = ptsname(&master, Vec::new()).unwrap();
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let slave = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty()).unwrap();
-        Self {
-            master: File::from(master),
-            slave,
-            seen: String::new(),
-        }
+        Self { master: File::from(master), slave, seen: String::new() }
     }
 
     /// Takes over a master that somebody sent.
     pub fn from_master(master: OwnedFd) -> Self {
         let slave = master.try_clone().unwrap();
-        Self {
-            master: File::from(master),
-            slave,
-            seen: String::new(),
-        }
+        Self { master: File::from(master), slave, seen: String::new() }
     }
 
     /// The slave, for a process's standard input and output.
@@ -55,12 +47,7 @@ impl Pty {
     }
 
     pub fn resize(&self, columns: u16, rows: u16) {
-        let size = Winsize {
-            ws_col: columns,
-            ws_row: rows,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(self.master.as_fd(), size).unwrap();
     }
 
@@ -73,11 +60,7 @@ impl Pty {
     pub fn expect(&mut self, text: &str) {
         let begun = Instant::now();
         while !self.seen.contains(text) {
-            assert!(
-                begun.elapsed() < Duration::from_secs(30),
-                "{text:?} is not in {:?}",
-                self.seen
-            );
+            assert!(begun.elapsed() < Duration::from_secs(30), "{text:?} is not in {:?}", self.seen);
             self.read();
         }
     }
@@ -85,10 +68,7 @@ impl Pty {
     /// Reads what comes within a moment; false at the end.
     pub fn read(&mut self) -> bool {
         let mut fds = [PollFd::new(&self.master, PollFlags::IN)];
-        let moment = rustix::fs::Timespec {
-            tv_sec: 0,
-            tv_nsec: 50_000_000,
-        };
+        let moment = rustix::fs::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         if !matches!(poll(&mut fds, Some(&moment)), Ok(n) if n > 0) {
             return true;
         }

@@ -1,1 +1,21 @@
+//! What brig does, seen from outside, by topic.
+//!
+//! Each test shows one behaviour on a container of its own, so all of them run in parallel. `RUNTIME=runc` runs them against
+//! another runtime, and `tests/pure-v2` where there is only cgroup v2.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and work with files and programs by std"
+)]
+
+mod cli;
+mod hooks;
 mod lifecycle;
+mod log;
+mod mounts;
+mod namespaces;
+mod process;
+mod record;

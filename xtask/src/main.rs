@@ -2,31 +2,28 @@
 
 #![allow(clippy::print_stderr, reason = "a developer's tool talks on its terminal")]
 
+mod lint;
 mod syscalls;
 
 use std::error::Error;
 use std::process::ExitCode;
 
 /// A task: how it is called, what it does, and its function, which gets the arguments after the name.
-type Task = (
-    &'static str,
-    &'static str,
-    fn(&[String]) -> Result<(), Box<dyn Error>>,
-);
+type Task = (&'static str, &'static str, fn(&[String]) -> Result<(), Box<dyn Error>>);
 
-const TASKS: &[Task] = &[(
-    "syscalls LINUX",
-    "write crates/seccomp/src/syscalls/table.rs from the Linux sources in the folder LINUX",
-    syscalls::run,
-)];
+const TASKS: &[Task] = &[
+    ("lint", "check the length of files and functions, and where unsafe code is", lint::run),
+    (
+        "syscalls LINUX",
+        "write crates/seccomp/src/syscalls/table.rs from the Linux sources in the folder LINUX",
+        syscalls::run,
+    ),
+];
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let wanted = args.next().unwrap_or_default();
-    let Some((_, _, run)) = TASKS
-        .iter()
-        .find(|(usage, ..)| usage.split(' ').next() == Some(&*wanted))
-    else {
+    let Some((_, _, run)) = TASKS.iter().find(|(usage, ..)| usage.split(' ').next() == Some(&*wanted)) else {
         eprintln!("usage: xtask TASK");
         for (usage, help, _) in TASKS {
             eprintln!("  {usage:<20} {help}");

@@ -22,59 +22,19 @@ struct Column {
 /// In the order that `Arch::column` of the seccomp crate counts in.
 const COLUMNS: &[Column] = &[
     column("x86", "arch/x86/entry/syscalls/syscall_32.tbl", &["i386"]),
-    column(
-        "x86_64",
-        "arch/x86/entry/syscalls/syscall_64.tbl",
-        &["common", "64"],
-    ),
-    column(
-        "x32",
-        "arch/x86/entry/syscalls/syscall_64.tbl",
-        &["common", "x32"],
-    ),
+    column("x86_64", "arch/x86/entry/syscalls/syscall_64.tbl", &["common", "64"]),
+    column("x32", "arch/x86/entry/syscalls/syscall_64.tbl", &["common", "x32"]),
     column("arm", "arch/arm/tools/syscall.tbl", &["common", "eabi"]),
-    column(
-        "aarch64",
-        GENERIC,
-        &["common", "64", "renameat", "rlimit", "memfd_secret"],
-    ),
+    column("aarch64", GENERIC, &["common", "64", "renameat", "rlimit", "memfd_secret"]),
     column("loongarch64", GENERIC, &["common", "64"]),
-    column(
-        "riscv64",
-        GENERIC,
-        &["common", "64", "riscv", "rlimit", "memfd_secret"],
-    ),
-    column(
-        "mips",
-        "arch/mips/kernel/syscalls/syscall_o32.tbl",
-        &["common", "o32"],
-    ),
-    column(
-        "mips64",
-        "arch/mips/kernel/syscalls/syscall_n64.tbl",
-        &["common", "n64"],
-    ),
-    column(
-        "mips64n32",
-        "arch/mips/kernel/syscalls/syscall_n32.tbl",
-        &["common", "n32"],
-    ),
-    column(
-        "ppc",
-        "arch/powerpc/kernel/syscalls/syscall.tbl",
-        &["common", "nospu", "32"],
-    ),
-    column(
-        "ppc64",
-        "arch/powerpc/kernel/syscalls/syscall.tbl",
-        &["common", "nospu", "64"],
-    ),
+    column("riscv64", GENERIC, &["common", "64", "riscv", "rlimit", "memfd_secret"]),
+    column("mips", "arch/mips/kernel/syscalls/syscall_o32.tbl", &["common", "o32"]),
+    column("mips64", "arch/mips/kernel/syscalls/syscall_n64.tbl", &["common", "n64"]),
+    column("mips64n32", "arch/mips/kernel/syscalls/syscall_n32.tbl", &["common", "n32"]),
+    column("ppc", "arch/powerpc/kernel/syscalls/syscall.tbl", &["common", "nospu", "32"]),
+    column("ppc64", "arch/powerpc/kernel/syscalls/syscall.tbl", &["common", "nospu", "64"]),
     column("s390", "arch/s390/kernel/syscalls/syscall.tbl", &["common", "32"]),
-    column(
-        "s390x",
-        "arch/s390/kernel/syscalls/syscall.tbl",
-        &["common", "64"],
-    ),
+    column("s390x", "arch/s390/kernel/syscalls/syscall.tbl", &["common", "64"]),
 ];
 
 const GENERIC: &str = "scripts/syscall.tbl";
@@ -127,11 +87,7 @@ pub fn run(args: &[String]) -> Result<(), Box<dyn Error>> {
     let text = render(&read_tables(Path::new(linux))?)?;
 
     let fresh: PathBuf = target.with_extension("rs.new");
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&fresh)?
-        .write_all(text.as_bytes())?;
+    OpenOptions::new().write(true).create_new(true).open(&fresh)?.write_all(text.as_bytes())?;
     fs::rename(&fresh, &target)?;
     Ok(())
 }
@@ -168,14 +124,10 @@ fn entries(text: &str, abis: &[&str]) -> Result<Vec<(u16, String)>, Box<dyn Erro
         };
         // Holes of the MIPS tables have entries of their own: `unused18`, `reserved177`.
         let hole = ["unused", "reserved"].iter().any(|hole| {
-            name.strip_prefix(hole)
-                .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+            name.strip_prefix(hole).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
         });
         if abis.contains(&abi) && !hole {
-            found.push((
-                number.parse().map_err(|error| format!("{line:?}: {error}"))?,
-                name.to_owned(),
-            ));
+            found.push((number.parse().map_err(|error| format!("{line:?}: {error}"))?, name.to_owned()));
         }
     }
     if found.len() < 250 {
@@ -203,12 +155,7 @@ fn render(table: &Table) -> Result<String, Box<dyn Error>> {
     writeln!(text, "{}.", names.join(", "))?;
     text.push_str("#[rustfmt::skip]\n");
     text.push_str("#[allow(clippy::large_const_arrays, reason = \"only evaluated at compile time\")]\n");
-    writeln!(
-        text,
-        "pub const TABLE: [(&str, [u16; {}]); {}] = [",
-        COLUMNS.len(),
-        table.len()
-    )?;
+    writeln!(text, "pub const TABLE: [(&str, [u16; {}]); {}] = [", COLUMNS.len(), table.len())?;
     for (name, row) in table {
         let cells: Vec<String> = row
             .iter()

@@ -40,20 +40,12 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(name: Name) -> Self {
-        Self {
-            name,
-            fresh: Cell::new(false),
-            dir: OnceCell::new(),
-        }
+        Self { name, fresh: Cell::new(false), dir: OnceCell::new() }
     }
 
     /// One whose directory has just been made or found.
     pub(crate) fn with_dir(name: Name, dir: Dir, fresh: bool) -> Self {
-        Self {
-            name,
-            fresh: Cell::new(fresh),
-            dir: OnceCell::from(dir),
-        }
+        Self { name, fresh: Cell::new(fresh), dir: OnceCell::from(dir) }
     }
 
     /// The directory, or `None` if there is none.
@@ -67,11 +59,7 @@ impl Node {
         match mount.open_below(&self.name.path) {
             Ok(dir) => Ok(Some(self.dir.get_or_init(|| dir))),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(Error::Io {
-                doing: "opening cgroup",
-                path: self.name.dir(),
-                errno,
-            }),
+            Err(errno) => Err(Error::Io { doing: "opening cgroup", path: self.name.dir(), errno }),
         }
     }
 
@@ -83,11 +71,7 @@ impl Node {
 /// Opens the mount point of a name's hierarchy. `None` if no such hierarchy is mounted there (any more): what is
 /// there instead is nothing to make or remove directories in.
 pub(crate) fn open_mount(name: &Name) -> Result<Option<Dir>> {
-    let error = |errno| Error::Io {
-        doing: "opening cgroup hierarchy",
-        path: name.mount.clone(),
-        errno,
-    };
+    let error = |errno| Error::Io { doing: "opening cgroup hierarchy", path: name.mount.clone(), errno };
     let mount = match Dir::open(&name.mount) {
         Ok(mount) => mount,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -173,11 +157,7 @@ impl Cgroup {
                     log::debug!("not joining {}: permission denied", file().display());
                 }
                 Err(errno) => {
-                    return Err(Error::Attach {
-                        pid,
-                        file: file(),
-                        errno,
-                    });
+                    return Err(Error::Attach { pid, file: file(), errno });
                 }
             }
         }
@@ -209,17 +189,13 @@ impl Cgroup {
             Mode::V2 => (self.unified_dir()?, "cpuset.cpus.effective"),
             Mode::V1 | Mode::Hybrid => (self.v1_dir("cpuset")?, "cpuset.effective_cpus"),
         };
-        let Some((dir, text)) = dir
-            .map(|dir| Ok::<_, Error>((dir, dir.read_if_any(file)?)))
-            .transpose()?
+        let Some((dir, text)) = dir.map(|dir| Ok::<_, Error>((dir, dir.read_if_any(file)?))).transpose()?
         else {
             return Ok(None);
         };
         text.map(|text| {
-            parse::number_list(&text).ok_or_else(|| Error::Malformed {
-                path: dir.file(file),
-                what: text.clone(),
-            })
+            parse::number_list(&text)
+                .ok_or_else(|| Error::Malformed { path: dir.file(file), what: text.clone() })
         })
         .transpose()
     }
@@ -236,16 +212,10 @@ impl Cgroup {
             return Ok(None);
         };
         let file = PathBuf::from(format!("/proc/{pid}/cgroup"));
-        let text = read_path(&file).map_err(|errno| Error::Io {
-            doing: "reading",
-            path: file.clone(),
-            errno,
-        })?;
+        let text =
+            read_path(&file).map_err(|errno| Error::Io { doing: "reading", path: file.clone(), errno })?;
         let Some(entry) = parse::memberships(&text).into_iter().find(|entry| entry.id == 0) else {
-            return Err(Error::Malformed {
-                path: file,
-                what: "no line for cgroup v2".to_owned(),
-            });
+            return Err(Error::Malformed { path: file, what: "no line for cgroup v2".to_owned() });
         };
         let path = node.name.mount.join(parse::relative(&entry.path, Path::new("/")));
         let dir = Dir::open(&path).map_err(|errno| Error::Io {
@@ -266,10 +236,7 @@ impl Cgroup {
 
     /// The v1 cgroup of a controller.
     pub(crate) fn v1_dir(&self, controller: &str) -> Result<Option<&Dir>> {
-        self.nodes
-            .iter()
-            .find(|node| node.controls(controller))
-            .map_or(Ok(None), Node::dir)
+        self.nodes.iter().find(|node| node.controls(controller)).map_or(Ok(None), Node::dir)
     }
 
     /// All directories that exist, with the names they go by.

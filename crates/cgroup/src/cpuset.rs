@@ -16,10 +16,7 @@ const FILES: [&str; 2] = ["cpuset.cpus", "cpuset.mems"];
 /// parent's could clash with a sibling.
 pub(crate) fn fill(mount: &Dir, path: &Path, leaf: &Dir, resources: &Resources) -> Result<()> {
     let cpu = resources.cpu.as_ref();
-    let asked = [
-        cpu.map_or("", |cpu| cpu.cpus.trim()),
-        cpu.map_or("", |cpu| cpu.mems.trim()),
-    ];
+    let asked = [cpu.map_or("", |cpu| cpu.cpus.trim()), cpu.map_or("", |cpu| cpu.mems.trim())];
     for (file, asked) in FILES.into_iter().zip(asked) {
         if !is_empty(leaf, file)? {
             continue;
@@ -55,13 +52,10 @@ fn is_empty(dir: &Dir, file: &str) -> Result<bool> {
 }
 
 fn read(dir: &Dir, file: &str) -> Result<String> {
-    let text = dir
-        .read(file)
-        .map_err(|errno| dir.error("reading", file, errno))?;
+    let text = dir.read(file).map_err(|errno| dir.error("reading", file, errno))?;
     Ok(text.trim().to_owned())
 }
 
 fn write(dir: &Dir, file: &str, value: &str) -> Result<(), Error> {
-    dir.write(file, value)
-        .map_err(|errno| dir.error("writing", file, errno))
+    dir.write(file, value).map_err(|errno| dir.error("writing", file, errno))
 }

@@ -38,10 +38,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn until(deadline: Instant) -> Self {
-        Self {
-            pause: Duration::from_micros(50),
-            deadline,
-        }
+        Self { pause: Duration::from_micros(50), deadline }
     }
 
     /// Pauses; `false` when there is no time left.

@@ -31,10 +31,7 @@ impl Cgroup {
         chownat(dir, "", owner, None, AtFlags::EMPTY_PATH)
             .map_err(|errno| dir.error("changing the owner of", "", errno))?;
         let list = read_path(Path::new(LIST)).unwrap_or_else(|_| FALLBACK.join("\n"));
-        for file in list
-            .lines()
-            .filter(|file| !file.is_empty() && !file.contains('/'))
-        {
+        for file in list.lines().filter(|file| !file.is_empty() && !file.contains('/')) {
             match chownat(dir, file, owner, None, AtFlags::SYMLINK_NOFOLLOW) {
                 // The list has files of controllers that need not be here.
                 Ok(()) | Err(Errno::NOENT) => {}

@@ -18,28 +18,19 @@ pub(crate) struct Dir {
 }
 
 /// cgroup file systems have no symbolic links: O_NOFOLLOW costs nothing and guards against a stray mount over one.
-const DIR: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const DIR: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Dir {
     /// Opens a directory by its absolute path.
     pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
         let fd = openat(rustix::fs::CWD, path, DIR, Mode::empty())?;
-        Ok(Self {
-            fd,
-            path: path.to_owned(),
-        })
+        Ok(Self { fd, path: path.to_owned() })
     }
 
     /// Opens a directory below this one.
     pub(crate) fn open_below(&self, below: &Path) -> Result<Self, Errno> {
         let fd = openat(&self.fd, below, DIR, Mode::empty())?;
-        Ok(Self {
-            fd,
-            path: self.path.join(below),
-        })
+        Ok(Self { fd, path: self.path.join(below) })
     }
 
     /// Opens the directory that this one is in.
@@ -59,21 +50,12 @@ impl Dir {
 
     /// The error that `errno` is when it befell `name` in here.
     pub(crate) fn error(&self, doing: &'static str, name: &str, errno: Errno) -> Error {
-        Error::Io {
-            doing,
-            path: self.file(name),
-            errno,
-        }
+        Error::Io { doing, path: self.file(name), errno }
     }
 
     /// Opens a file in here.
     pub(crate) fn open_file(&self, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        openat(
-            &self.fd,
-            name,
-            flags | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
+        openat(&self.fd, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     }
 
     /// Reads a file. What is not UTF-8 in it (the kernel writes none) becomes U+FFFD.
@@ -115,12 +97,8 @@ impl Dir {
         if !self.has_children()? {
             return Ok(names);
         }
-        let list = openat(
-            &self.fd,
-            c".",
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
+        let list =
+            openat(&self.fd, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let mut buffer = Vec::with_capacity(8192);
         let mut entries = RawDir::new(list, buffer.spare_capacity_mut());
         while let Some(entry) = entries.next() {
@@ -166,12 +144,7 @@ pub(crate) fn read_all(fd: BorrowedFd<'_>) -> Result<String, Errno> {
 
 /// Reads a file of the kernel by path.
 pub(crate) fn read_path(path: &Path) -> Result<String, Errno> {
-    let fd = openat(
-        rustix::fs::CWD,
-        path,
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let fd = openat(rustix::fs::CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     read_all(fd.as_fd())
 }
 
@@ -197,10 +170,7 @@ pub(crate) fn walk(top: &Dir, visit: &mut dyn FnMut(&Dir) -> Result<()>) -> Resu
             pending.pop();
             below = match pending.len() {
                 0 | 1 => None,
-                _ => Some(
-                    here.open_parent()
-                        .map_err(|errno| here.error("opening cgroup", "..", errno))?,
-                ),
+                _ => Some(here.open_parent().map_err(|errno| here.error("opening cgroup", "..", errno))?),
             };
         }
     }

@@ -118,8 +118,7 @@ impl Cgroup {
 
 pub(crate) fn v2_freeze(dir: &Dir, deadline: Instant) -> Result<bool> {
     let watch = Watch::open(dir).map_err(|errno| dir.error("opening", crate::watch::FILE, errno))?;
-    dir.write(FREEZE, "1")
-        .map_err(|errno| dir.error("writing", FREEZE, errno))?;
+    dir.write(FREEZE, "1").map_err(|errno| dir.error("writing", FREEZE, errno))?;
     watch
         .until(|now| now.frozen, deadline)
         .map_err(|errno| dir.error("waiting for", crate::watch::FILE, errno))
@@ -181,8 +180,7 @@ pub(crate) fn v1_thaw_all(top: &Dir) -> Result<()> {
 pub(crate) const KILL_FREEZE: Duration = Duration::from_millis(200);
 
 fn write(dir: &Dir, state: &str) -> Result<()> {
-    dir.write(STATE, state)
-        .map_err(|errno| dir.error("writing", STATE, errno))
+    dir.write(STATE, state).map_err(|errno| dir.error("writing", STATE, errno))
 }
 
 fn read(dir: &Dir, file: &str) -> Result<Option<String>> {

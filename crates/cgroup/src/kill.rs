@@ -90,10 +90,7 @@ impl Cgroup {
     pub fn wait_empty(&self, deadline: Instant) -> Result<()> {
         for (node, dir) in self.dirs()? {
             if !wait_vacant(node, dir, deadline)? {
-                return Err(Error::Survivors {
-                    path: dir.path().to_owned(),
-                    left: procs::stragglers(dir),
-                });
+                return Err(Error::Survivors { path: dir.path().to_owned(), left: procs::stragglers(dir) });
             }
         }
         Ok(())

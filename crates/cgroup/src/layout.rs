@@ -86,16 +86,10 @@ impl Hierarchy {
         }
         let file = Path::new("/proc/self/cgroup");
         let text = read_proc(file)?;
-        let own = parse::memberships(&text)
-            .into_iter()
-            .find(|entry| entry.id == 0)
-            .ok_or_else(|| Error::Malformed {
-                path: file.to_owned(),
-                what: "no line for cgroup v2".to_owned(),
-            })?;
-        Ok(self
-            .own
-            .get_or_init(|| parse::relative(&own.path, Path::new("/"))))
+        let own = parse::memberships(&text).into_iter().find(|entry| entry.id == 0).ok_or_else(|| {
+            Error::Malformed { path: file.to_owned(), what: "no line for cgroup v2".to_owned() }
+        })?;
+        Ok(self.own.get_or_init(|| parse::relative(&own.path, Path::new("/"))))
     }
 }
 
@@ -117,19 +111,12 @@ impl Layout {
     pub fn detect() -> Result<Self> {
         match rustix::fs::statfs(ROOT) {
             Ok(stat) if magic(&stat) == CGROUP2_MAGIC => {
-                return Ok(Self {
-                    mode: Mode::V2,
-                    hierarchies: vec![Hierarchy::new(&[], true, ROOT, None)],
-                });
+                return Ok(Self { mode: Mode::V2, hierarchies: vec![Hierarchy::new(&[], true, ROOT, None)] });
             }
             Ok(_) => {}
             Err(Errno::NOENT) => return Err(Error::NoHierarchy),
             Err(errno) => {
-                return Err(Error::Io {
-                    doing: "looking at",
-                    path: ROOT.into(),
-                    errno,
-                });
+                return Err(Error::Io { doing: "looking at", path: ROOT.into(), errno });
             }
         }
         let mounts = read_proc(Path::new("/proc/self/mountinfo"))?;
@@ -176,16 +163,12 @@ impl Layout {
 
 /// Place of the first known controller in [`V1_CONTROLLERS`].
 fn rank(controllers: &[String]) -> Option<usize> {
-    V1_CONTROLLERS
-        .iter()
-        .position(|known| controllers.iter().any(|name| name == known))
+    V1_CONTROLLERS.iter().position(|known| controllers.iter().any(|name| name == known))
 }
 
 /// The v2 hierarchy of the hybrid layout: below /sys/fs/cgroup. One mounted elsewhere is not for us.
 fn unified_beside_v1(mounts: &[CgroupMount], own: &[Membership]) -> Option<Hierarchy> {
-    let mount = mounts
-        .iter()
-        .find(|mount| mount.unified && mount.mount_point.starts_with(ROOT))?;
+    let mount = mounts.iter().find(|mount| mount.unified && mount.mount_point.starts_with(ROOT))?;
     let entry = own.iter().find(|entry| entry.id == 0)?;
     Some(Hierarchy {
         controllers: Vec::new(),
@@ -201,11 +184,7 @@ pub(crate) fn magic(stat: &rustix::fs::StatFs) -> u64 {
 }
 
 fn read_proc(path: &Path) -> Result<String> {
-    read_path(path).map_err(|errno| Error::Io {
-        doing: "reading",
-        path: path.to_owned(),
-        errno,
-    })
+    read_path(path).map_err(|errno| Error::Io { doing: "reading", path: path.to_owned(), errno })
 }
 
 #[cfg(test)]
@@ -237,10 +216,7 @@ mod tests {
             .iter()
             .map(|h| (h.controllers[0].as_str(), h.own().unwrap().to_str().unwrap()))
             .collect();
-        assert_eq!(
-            found,
-            [("cpuset", ""), ("devices", ""), ("memory", "x"), ("cpu", "d")]
-        );
+        assert_eq!(found, [("cpuset", ""), ("devices", ""), ("memory", "x"), ("cpu", "d")]);
         assert_eq!(layout.hierarchies[3].controllers, ["cpu", "cpuacct"]);
     }
 

@@ -20,6 +20,7 @@ mod delegate;
 mod devices;
 mod dir;
 mod error;
+mod exec;
 mod freezer;
 mod kill;
 mod layout;

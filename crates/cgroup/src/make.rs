@@ -244,9 +244,7 @@ impl Cgroup {
 
 fn controllers(dir: &Dir) -> Result<String> {
     const FILE: &str = "cgroup.controllers";
-    let text = dir
-        .read(FILE)
-        .map_err(|errno| dir.error("reading", FILE, errno))?;
+    let text = dir.read(FILE).map_err(|errno| dir.error("reading", FILE, errno))?;
     Ok(text.trim_end().to_owned())
 }
 
@@ -265,16 +263,11 @@ fn check_vacant(name: &Name, dir: &Dir, existed: bool) -> Result<()> {
     if occupied {
         let count = procs::recursive(dir)?.len();
         if count > 0 || name.unified {
-            return Err(Error::NotEmpty {
-                path: dir.path().to_owned(),
-                count,
-            });
+            return Err(Error::NotEmpty { path: dir.path().to_owned(), count });
         }
     }
     if frozen {
-        return Err(Error::Frozen {
-            path: dir.path().to_owned(),
-        });
+        return Err(Error::Frozen { path: dir.path().to_owned() });
     }
     Ok(())
 }
@@ -300,14 +293,10 @@ fn check_type(dir: &Dir, resources: &Resources) -> Result<()> {
         _ => return Ok(()),
     };
     if limits::any_of_domain(resources) {
-        return Err(Error::Threaded {
-            path: dir.path().to_owned(),
-            state: state.to_owned(),
-        });
+        return Err(Error::Threaded { path: dir.path().to_owned(), state: state.to_owned() });
     }
     if kind.trim() == "domain invalid" {
-        dir.write(FILE, "threaded")
-            .map_err(|errno| dir.error("writing", FILE, errno))?;
+        dir.write(FILE, "threaded").map_err(|errno| dir.error("writing", FILE, errno))?;
     }
     Ok(())
 }

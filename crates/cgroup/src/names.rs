@@ -75,10 +75,7 @@ impl Name {
     /// Whether it is a place that a container may have: in a hierarchy, but not its root. Everything below it will
     /// be removed with the container, so a damaged record must not name more.
     pub(crate) fn check(&self) -> Result<()> {
-        let plain = self
-            .path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let plain = self.path.components().all(|part| matches!(part, Component::Normal(_)));
         if plain && !self.path.as_os_str().is_empty() && self.mount.is_absolute() {
             return Ok(());
         }
@@ -101,17 +98,10 @@ impl Names {
     /// The path names the root or this process's own cgroup; there is no devices controller (cgroup v1).
     pub fn decide(layout: &Layout, request: &Request<'_>) -> Result<Self> {
         let explicit = !request.cgroups_path.is_empty();
-        let asked = if explicit {
-            request.cgroups_path
-        } else {
-            request.id
-        };
+        let asked = if explicit { request.cgroups_path } else { request.id };
         let inner = parse::clean(asked);
         if inner.as_os_str().is_empty() || asked.contains('\0') {
-            return Err(Error::BadPath {
-                path: asked.to_owned(),
-                why: "it names no cgroup of its own",
-            });
+            return Err(Error::BadPath { path: asked.to_owned(), why: "it names no cgroup of its own" });
         }
         let controls_devices =
             |h: &crate::layout::Hierarchy| h.unified || h.controllers.iter().any(|name| name == "devices");
@@ -132,13 +122,7 @@ impl Names {
                 path,
             });
         }
-        Ok(Self {
-            driver: Driver::Cgroupfs,
-            mode: layout.mode,
-            rootless: request.rootless,
-            explicit,
-            groups,
-        })
+        Ok(Self { driver: Driver::Cgroupfs, mode: layout.mode, rootless: request.rootless, explicit, groups })
     }
 
     /// The cgroups that runc's `state.json` lists as `cgroup_paths`: controller (or `""` for v2) to directory.
@@ -153,10 +137,7 @@ impl Names {
             let dir = if hierarchy.unified {
                 paths.get("")
             } else {
-                hierarchy
-                    .controllers
-                    .iter()
-                    .find_map(|controller| paths.get(controller))
+                hierarchy.controllers.iter().find_map(|controller| paths.get(controller))
             };
             let Some(path) = dir.and_then(|dir| dir.strip_prefix(&hierarchy.mount).ok()) else {
                 continue;
@@ -170,13 +151,7 @@ impl Names {
             name.check()?;
             groups.push(name);
         }
-        Ok(Self {
-            driver: Driver::Cgroupfs,
-            mode: layout.mode,
-            rootless,
-            explicit: false,
-            groups,
-        })
+        Ok(Self { driver: Driver::Cgroupfs, mode: layout.mode, rootless, explicit: false, groups })
     }
 
     /// Whether permission errors are to be tolerated: rootless, and the place was our choice.
@@ -223,38 +198,23 @@ mod tests {
     }
 
     fn v2(own: &str) -> Layout {
-        Layout {
-            mode: Mode::V2,
-            hierarchies: vec![Hierarchy::new(&[], true, "/sys/fs/cgroup", Some(own))],
-        }
+        Layout { mode: Mode::V2, hierarchies: vec![Hierarchy::new(&[], true, "/sys/fs/cgroup", Some(own))] }
     }
 
     fn request<'a>(cgroups_path: &'a str, rootless: bool) -> Request<'a> {
-        Request {
-            cgroups_path,
-            id: "c1",
-            rootless,
-        }
+        Request { cgroups_path, id: "c1", rootless }
     }
 
     fn dirs(layout: &Layout, path: &str) -> Vec<String> {
         let names = Names::decide(layout, &request(path, false)).unwrap();
-        names
-            .groups
-            .iter()
-            .map(|name| name.dir().to_str().unwrap().to_owned())
-            .collect()
+        names.groups.iter().map(|name| name.dir().to_str().unwrap().to_owned()).collect()
     }
 
     #[test]
     fn absolute_is_the_same_everywhere() {
         assert_eq!(
             dirs(&v1(), "/a/../b//c"),
-            [
-                "/sys/fs/cgroup/devices/b/c",
-                "/sys/fs/cgroup/cpu/b/c",
-                "/sys/fs/cgroup/unified/b/c"
-            ]
+            ["/sys/fs/cgroup/devices/b/c", "/sys/fs/cgroup/cpu/b/c", "/sys/fs/cgroup/unified/b/c"]
         );
         assert_eq!(dirs(&v2("/s/x"), "/../../a"), ["/sys/fs/cgroup/a"]);
     }
@@ -263,11 +223,7 @@ mod tests {
     fn relative_is_below_ones_own_on_v1_and_beside_it_on_v2() {
         assert_eq!(
             dirs(&v1(), "a/b"),
-            [
-                "/sys/fs/cgroup/devices/a/b",
-                "/sys/fs/cgroup/cpu/own/a/b",
-                "/sys/fs/cgroup/unified/u/v/a/b"
-            ]
+            ["/sys/fs/cgroup/devices/a/b", "/sys/fs/cgroup/cpu/own/a/b", "/sys/fs/cgroup/unified/u/v/a/b"]
         );
         assert_eq!(dirs(&v2("/s/x"), "a"), ["/sys/fs/cgroup/s/a"]);
         assert_eq!(dirs(&v2("/"), "a"), ["/sys/fs/cgroup/a"]);
@@ -283,10 +239,7 @@ mod tests {
     fn the_root_and_ones_own_are_refused() {
         for path in ["/", "..", "/..", ".", "a/.."] {
             assert!(
-                matches!(
-                    Names::decide(&v2("/s"), &request(path, false)),
-                    Err(Error::BadPath { .. })
-                ),
+                matches!(Names::decide(&v2("/s"), &request(path, false)), Err(Error::BadPath { .. })),
                 "{path}"
             );
         }
@@ -306,20 +259,14 @@ mod tests {
         // The v2 hierarchy filters devices too.
         assert!(Names::decide(&layout, &request("", false)).is_ok());
         layout.hierarchies.pop();
-        assert!(matches!(
-            Names::decide(&layout, &request("", false)),
-            Err(Error::NoDevices)
-        ));
+        assert!(matches!(Names::decide(&layout, &request("", false)), Err(Error::NoDevices)));
     }
 
     #[test]
     fn runc_paths_both_ways() {
         let names = Names::decide(&v1(), &request("/x", false)).unwrap();
         let paths = names.paths();
-        assert_eq!(
-            paths.keys().map(String::as_str).collect::<Vec<_>>(),
-            ["", "cpu", "cpuacct", "devices"]
-        );
+        assert_eq!(paths.keys().map(String::as_str).collect::<Vec<_>>(), ["", "cpu", "cpuacct", "devices"]);
         assert_eq!(Names::adopt(&v1(), &paths, false).unwrap().groups, names.groups);
         let root = BTreeMap::from([(String::new(), PathBuf::from("/sys/fs/cgroup"))]);
         assert!(Names::adopt(&v2("/"), &root, false).is_err());
@@ -343,9 +290,6 @@ mod tests {
         let names = Names::decide(&v1(), &request("", true)).unwrap();
         let json = serde_json::to_string(&names).unwrap();
         assert_eq!(serde_json::from_str::<Names>(&json).unwrap(), names);
-        assert!(
-            json.starts_with(r#"{"driver":"cgroupfs","mode":"hybrid""#),
-            "{json}"
-        );
+        assert!(json.starts_with(r#"{"driver":"cgroupfs","mode":"hybrid""#), "{json}");
     }
 }

@@ -52,19 +52,10 @@ impl Cgroup {
         };
         let dir = dir.ok_or_else(|| Error::Io {
             doing: "watching memory events of",
-            path: self
-                .names
-                .groups
-                .first()
-                .map(crate::names::Name::dir)
-                .unwrap_or_default(),
+            path: self.names.groups.first().map(crate::names::Name::dir).unwrap_or_default(),
             errno: Errno::NOENT,
         })?;
-        let source = if self.names.mode == Mode::V2 {
-            v2(dir)?
-        } else {
-            v1(dir)?
-        };
+        let source = if self.names.mode == Mode::V2 { v2(dir)? } else { v1(dir)? };
         Ok(OomWatch { dir, source })
     }
 }
@@ -74,16 +65,10 @@ fn v1(dir: &Dir) -> Result<Source> {
     const REGISTER: &str = "cgroup.event_control";
     let counter = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|errno| dir.error("watching", FILE, errno))?;
-    let control = dir
-        .open_file(FILE, OFlags::RDONLY)
-        .map_err(|errno| dir.error("opening", FILE, errno))?;
+    let control = dir.open_file(FILE, OFlags::RDONLY).map_err(|errno| dir.error("opening", FILE, errno))?;
     let value = format!("{} {}", counter.as_raw_fd(), control.as_raw_fd());
-    dir.write(REGISTER, &value)
-        .map_err(|errno| dir.error("writing", REGISTER, errno))?;
-    Ok(Source::V1 {
-        counter,
-        _control: control,
-    })
+    dir.write(REGISTER, &value).map_err(|errno| dir.error("writing", REGISTER, errno))?;
+    Ok(Source::V1 { counter, _control: control })
 }
 
 fn v2(dir: &Dir) -> Result<Source> {

@@ -87,20 +87,14 @@ fn unescape(field: &str) -> String {
             _ => None,
         };
         out.push(escaped.unwrap_or(byte));
-        rest = if escaped.is_some() {
-            tail.get(3..).unwrap_or_default()
-        } else {
-            tail
-        };
+        rest = if escaped.is_some() { tail.get(3..).unwrap_or_default() } else { tail };
     }
     String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The value of `key` in a file of `KEY VALUE` lines.
 pub fn flat_keyed(text: &str, key: &str) -> Option<u64> {
-    flat_entries(text)
-        .find(|(name, _)| *name == key)
-        .map(|(_, value)| value)
+    flat_entries(text).find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
 /// All lines of a file of `KEY VALUE` lines whose value is a number.

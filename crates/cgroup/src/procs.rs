@@ -40,12 +40,7 @@ fn threads(dir: &Dir) -> Result<Vec<i32>> {
 /// The process that a thread belongs to.
 fn thread_group(tid: i32) -> Option<i32> {
     let status = read_path(Path::new(&format!("/proc/{tid}/status"))).ok()?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("Tgid:"))?
-        .trim()
-        .parse()
-        .ok()
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
 /// The processes of a cgroup and all below it.
@@ -64,10 +59,7 @@ pub(crate) fn stragglers(top: &Dir) -> Vec<Straggler> {
     // Whatever cannot be read is not worth another error.
     let _ = walk(top, &mut |dir| {
         let pids = direct(dir)?;
-        found.extend(
-            pids.into_iter()
-                .filter_map(|pid| Straggler::look(pid, dir.path())),
-        );
+        found.extend(pids.into_iter().filter_map(|pid| Straggler::look(pid, dir.path())));
         Ok(())
     });
     found
@@ -92,11 +84,8 @@ impl Killer {
         let mut spared = direct(dir)?;
         spared.retain(|pid| *pid > 1 && *pid != me && !self.doomed.contains_key(pid));
         let room = BATCH.saturating_sub(self.doomed.len());
-        let opened: Vec<(i32, OwnedFd)> = spared
-            .iter()
-            .take(room)
-            .filter_map(|&pid| Some((pid, open(pid)?)))
-            .collect();
+        let opened: Vec<(i32, OwnedFd)> =
+            spared.iter().take(room).filter_map(|&pid| Some((pid, open(pid)?))).collect();
         if opened.is_empty() {
             return Ok(spared.len() > room);
         }
@@ -119,11 +108,8 @@ impl Killer {
     /// Waits until there is room to kill more. The killed must not be frozen.
     pub(crate) fn wait_for_room(&self, deadline: Instant) {
         if self.doomed.len() >= BATCH {
-            let mut polled: Vec<PollFd<'_>> = self
-                .doomed
-                .values()
-                .map(|fd| PollFd::new(fd, PollFlags::IN))
-                .collect();
+            let mut polled: Vec<PollFd<'_>> =
+                self.doomed.values().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
             // The time is up, or the next strike finds out what is wrong.
             let _ = wait_any(&mut polled, deadline);
         }

@@ -27,9 +27,8 @@ impl Cgroup {
         let mut first = Ok(());
         for node in &self.nodes {
             let removed = open_mount(&node.name).and_then(|mount| {
-                mount.map_or(Ok(()), |mount| {
-                    remove_tree(&mount, &node.name.path, node.name.unified, deadline)
-                })
+                mount
+                    .map_or(Ok(()), |mount| remove_tree(&mount, &node.name.path, node.name.unified, deadline))
             });
             match removed {
                 Err(error) if self.names.lenient() && error.is_permission() => {
@@ -53,10 +52,7 @@ struct Level {
 /// Removes the cgroup at `path` below `mount`, and all below it.
 pub(crate) fn remove_tree(mount: &Dir, path: &Path, unified: bool, deadline: Instant) -> Result<()> {
     let top = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    let mut levels = vec![Level {
-        name: CString::default(),
-        pending: vec![top],
-    }];
+    let mut levels = vec![Level { name: CString::default(), pending: vec![top] }];
     let mut below: Option<Dir> = None;
     let mut backoff = Backoff::until(deadline);
     while let Some(level) = levels.last_mut() {
@@ -66,10 +62,7 @@ pub(crate) fn remove_tree(mount: &Dir, path: &Path, unified: bool, deadline: Ins
             let done = levels.pop();
             below = match levels.len() {
                 0 | 1 => None,
-                _ => Some(
-                    here.open_parent()
-                        .map_err(|errno| here.error("opening cgroup", "..", errno))?,
-                ),
+                _ => Some(here.open_parent().map_err(|errno| here.error("opening cgroup", "..", errno))?),
             };
             if let (Some(done), Some(above)) = (done, levels.last_mut()) {
                 above.pending.push(done.name);
@@ -114,9 +107,7 @@ fn busy(
         Err(errno) => return Err(here.error("opening cgroup", &name.to_string_lossy(), errno)),
     };
     let expired = Instant::now() >= deadline;
-    let has_children = dir
-        .has_children()
-        .map_err(|errno| dir.error("looking at", ".", errno))?;
+    let has_children = dir.has_children().map_err(|errno| dir.error("looking at", ".", errno))?;
     if has_children && !expired {
         return Ok(Some(dir));
     }

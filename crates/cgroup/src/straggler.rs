@@ -66,11 +66,7 @@ fn comm_and_state(stat: &str) -> Option<(&str, char)> {
 impl fmt::Display for Straggler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pid <= 0 {
-            return write!(
-                f,
-                "a process outside of this pid namespace in {}",
-                self.cgroup.display()
-            );
+            return write!(f, "a process outside of this pid namespace in {}", self.cgroup.display());
         }
         write!(f, "process {} ({}) in state {}", self.pid, self.comm, self.state)?;
         if self.state == 'D' {

@@ -20,10 +20,7 @@ impl Cgroup {
         let mut chosen: Vec<&str> = Vec::new();
         for argument in arguments {
             let argument = argument.as_ref();
-            let invalid = |why| Error::SubArgument {
-                argument: argument.to_owned(),
-                why,
-            };
+            let invalid = |why| Error::SubArgument { argument: argument.to_owned(), why };
             let Some((controllers, path)) = argument.split_once(':') else {
                 if arguments.len() != 1 {
                     return Err(invalid("missing <controller>: prefix"));
@@ -95,22 +92,13 @@ mod tests {
                 Hierarchy::new(&["cpu", "cpuacct"], false, "/sys/fs/cgroup/cpu", Some("/")),
             ],
         };
-        let request = Request {
-            cgroups_path: "/c",
-            id: "c",
-            rootless: false,
-        };
+        let request = Request { cgroups_path: "/c", id: "c", rootless: false };
         Cgroup::open(&Names::decide(&Layout { mode, hierarchies }, &request).unwrap()).unwrap()
     }
 
     fn paths(mode: Mode, arguments: &[&str]) -> Result<Vec<String>> {
         let sub = cgroup(mode).sub(arguments)?;
-        Ok(sub
-            .names
-            .groups
-            .iter()
-            .map(|name| name.path.to_str().unwrap().to_owned())
-            .collect())
+        Ok(sub.names.groups.iter().map(|name| name.path.to_str().unwrap().to_owned()).collect())
     }
 
     #[test]
@@ -135,16 +123,8 @@ mod tests {
             (Mode::V1, &["cpu:.."], "bad sub cgroup path: .."),
             (Mode::V1, &["foo:x"], "unknown controller foo"),
             (Mode::V2, &["cpu:x"], "unknown controller cpu"),
-            (
-                Mode::V1,
-                &["x", "y"],
-                "invalid --cgroup argument: x (missing <controller>: prefix)",
-            ),
-            (
-                Mode::V1,
-                &[":x"],
-                "invalid --cgroup argument: :x (empty <controller> prefix)",
-            ),
+            (Mode::V1, &["x", "y"], "invalid --cgroup argument: x (missing <controller>: prefix)"),
+            (Mode::V1, &[":x"], "invalid --cgroup argument: :x (empty <controller> prefix)"),
             (
                 Mode::V1,
                 &["cpu:x", "cpu:y"],

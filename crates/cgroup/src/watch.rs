@@ -45,9 +45,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn open(dir: &Dir) -> Result<Self, Errno> {
-        Ok(Self {
-            file: dir.open_file(FILE, OFlags::RDONLY)?,
-        })
+        Ok(Self { file: dir.open_file(FILE, OFlags::RDONLY)? })
     }
 
     /// Waits until `reached` holds; `false` when the deadline comes first. A cgroup that has been removed is empty

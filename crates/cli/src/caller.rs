@@ -43,18 +43,13 @@ mod tests {
     #[test]
     fn user_namespaces_have_partial_maps() {
         assert!(!is_partial("         0          0 4294967295\n"));
-        assert!(is_partial(
-            "         0       1000          1\n         1     100000      65536\n"
-        ));
+        assert!(is_partial("         0       1000          1\n         1     100000      65536\n"));
         assert!(is_partial(""));
     }
 
     #[test]
     fn whose_runtime_directory() {
-        let caller = |euid, in_user_namespace| Caller {
-            euid,
-            in_user_namespace,
-        };
+        let caller = |euid, in_user_namespace| Caller { euid, in_user_namespace };
         let root = Some(OsStr::new("root"));
         let me = Some(OsStr::new("me"));
         assert!(!caller(0, false).uses_xdg_runtime_dir(me));

@@ -53,11 +53,7 @@ pub struct Error {
 impl Error {
     /// An error without a hint.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            hint: None,
-        }
+        Self { kind, message: message.into(), hint: None }
     }
 
     /// Arguments that cannot be meant.
@@ -132,10 +128,7 @@ mod tests {
         let error = Error::path("open", Path::new("/x"), &io::Error::from_raw_os_error(2))
             .with_prefix("exec failed: ")
             .with_hint("look");
-        assert_eq!(
-            error.to_string(),
-            "exec failed: open /x: no such file or directory"
-        );
+        assert_eq!(error.to_string(), "exec failed: open /x: no such file or directory");
         assert_eq!(error.hint.as_deref(), Some("look"));
     }
 }

@@ -52,15 +52,7 @@ pub struct Flag {
 
 impl Flag {
     const fn new(kind: Kind, name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            short: None,
-            kind,
-            repeats: false,
-            default: None,
-            help,
-            hidden: false,
-        }
+        Self { name, short: None, kind, repeats: false, default: None, help, hidden: false }
     }
 
     /// A flag without a value.
@@ -175,10 +167,7 @@ impl Command {
 
     /// The command of that name.
     pub fn find(name: &str) -> Option<&'static Self> {
-        crate::commands::ALL
-            .iter()
-            .copied()
-            .find(|command| command.name == name)
+        crate::commands::ALL.iter().copied().find(|command| command.name == name)
     }
 }
 

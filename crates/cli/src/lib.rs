@@ -28,9 +28,7 @@ const UNKNOWN_COMMAND: u8 = 3;
 /// The program.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let argv0 = words.next().unwrap_or_else(|| OsString::from("brig"));
-    let program = Path::new(&argv0)
-        .file_name()
-        .map_or_else(|| "brig".into(), |name| name.to_string_lossy());
+    let program = Path::new(&argv0).file_name().map_or_else(|| "brig".into(), |name| name.to_string_lossy());
     let words: Vec<OsString> = words.collect();
     match flags::parse(&words) {
         Ok(Invocation { globals, action }) => match action {
@@ -66,10 +64,7 @@ fn usage(program: &str, argv0: &str, error: &UsageError) -> ExitCode {
     match error.usage {
         Usage::UnknownCommand(_) => {}
         Usage::Operands { .. } => {
-            let _ = output::print(&format!(
-                "Incorrect Usage.\n\n{}",
-                help::text(program, error.command)
-            ));
+            let _ = output::print(&format!("Incorrect Usage.\n\n{}", help::text(program, error.command)));
         }
         _ => {
             let _ = output::print(&help::text(program, error.command));

@@ -47,11 +47,7 @@ pub fn start(settings: &Settings) -> Result<(), Error> {
         None => Output::Stderr,
     };
     let sink = SINK.get_or_init(|| Sink::new(output, settings));
-    let level = if settings.debug {
-        LevelFilter::Debug
-    } else {
-        LevelFilter::Info
-    };
+    let level = if settings.debug { LevelFilter::Debug } else { LevelFilter::Info };
     // It fails only where a logger is set already, which then is this one.
     let _ = ::log::set_logger(sink);
     ::log::set_max_level(level);
@@ -103,11 +99,7 @@ fn open(path: &Path) -> io::Result<File> {
 /// Whether `path` is one of the names of the process's descriptor `number`.
 fn is_stream(path: &Path, number: u32) -> bool {
     let name = if number == 1 { "stdout" } else { "stderr" };
-    let names = [
-        format!("/dev/{name}"),
-        format!("/dev/fd/{number}"),
-        format!("/proc/self/fd/{number}"),
-    ];
+    let names = [format!("/dev/{name}"), format!("/dev/fd/{number}"), format!("/proc/self/fd/{number}")];
     names.iter().any(|name| Path::new(name) == path)
 }
 
@@ -135,9 +127,7 @@ struct Held {
 
 impl fmt::Debug for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sink")
-            .field("output", &self.output)
-            .finish_non_exhaustive()
+        f.debug_struct("Sink").field("output", &self.output).finish_non_exhaustive()
     }
 }
 
@@ -184,11 +174,7 @@ impl Sink {
     }
 
     fn fail(&self, error: &Error) {
-        let place = Place {
-            module: module_path!(),
-            file: file!(),
-            line: line!(),
-        };
+        let place = Place { module: module_path!(), file: file!(), line: line!() };
         let mut entry = self.entry(Level::Error, &error.message, place);
         if let Some(hint) = &error.hint {
             entry.extra.push(("hint", hint.clone()));
@@ -232,10 +218,7 @@ impl Log for Sink {
         };
         let line = self.layout.record(&self.entry(record.level(), &message, place));
         match &mut *self.held.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(held) => held.push(Held {
-                record: line,
-                message,
-            }),
+            Some(held) => held.push(Held { record: line, message }),
             None => self.write(&line),
         }
     }

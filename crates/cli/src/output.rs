@@ -3,6 +3,7 @@
 //! Each output is put together first and written at once: a reader sees all of it or, where standard output is
 //! broken, an error.
 
+pub mod execs;
 pub mod features;
 pub mod ps;
 pub mod summary;

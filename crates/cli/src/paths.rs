@@ -56,11 +56,7 @@ mod tests {
             ("//", "/"),
             ("/a/../b", "/b"),
         ] {
-            assert_eq!(
-                clean(Path::new("/w/d"), Path::new(path)),
-                Path::new(expected),
-                "{path}"
-            );
+            assert_eq!(clean(Path::new("/w/d"), Path::new(path)), Path::new(expected), "{path}");
         }
     }
 }

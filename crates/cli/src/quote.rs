@@ -59,10 +59,7 @@ mod tests {
         assert_eq!(quote(b"\x07\x08\x0c\n\r\t\x0b"), r#""\a\b\f\n\r\t\v""#);
         assert_eq!(quote(b"\x00\x1b\x7f"), r#""\x00\x1b\x7f""#);
         assert_eq!(quote("é世🦀".as_bytes()), "\"é世🦀\"");
-        assert_eq!(
-            quote("\u{a0}\u{2028}\u{feff}\u{e0001}".as_bytes()),
-            r#""\u00a0\u2028\ufeff\U000e0001""#
-        );
+        assert_eq!(quote("\u{a0}\u{2028}\u{feff}\u{e0001}".as_bytes()), r#""\u00a0\u2028\ufeff\U000e0001""#);
         assert_eq!(quote(b"a\xffb\xc3"), r#""a\xffb\xc3""#);
     }
 }

@@ -36,14 +36,8 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         let version = lines[0].strip_prefix("runc version ").unwrap();
         let numbers: Vec<&str> = version.split(['.', '+']).take(3).collect();
-        assert!(
-            numbers.iter().all(|part| part.parse::<u32>().is_ok()),
-            "{version}"
-        );
-        assert!(
-            lines.iter().skip(1).all(|line| !line.contains("version")),
-            "{text}"
-        );
+        assert!(numbers.iter().all(|part| part.parse::<u32>().is_ok()), "{version}");
+        assert!(lines.iter().skip(1).all(|line| !line.contains("version")), "{text}");
         assert!(lines.contains(&"spec: 1.3.0"), "{text}");
         assert!(text.ends_with('\n'));
     }

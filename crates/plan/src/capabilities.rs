@@ -78,10 +78,7 @@ pub(crate) fn plan(given: Option<&spec::Capabilities>, host: &Host, problems: &m
     };
     if !unknown.is_empty() {
         let names = unknown.into_iter().collect::<Vec<_>>().join(" ");
-        problems.warn(
-            PATH,
-            format!("ignoring unknown or unavailable capabilities: [{names}]"),
-        );
+        problems.warn(PATH, format!("ignoring unknown or unavailable capabilities: [{names}]"));
     }
     let beyond = sets.effective & !sets.permitted;
     if beyond != 0 {
@@ -94,10 +91,8 @@ pub(crate) fn plan(given: Option<&spec::Capabilities>, host: &Host, problems: &m
     }
     let unusable = sets.ambient & !(sets.permitted & sets.inheritable);
     if unusable != 0 {
-        let message = format!(
-            "ignoring ambient capabilities not both permitted and inheritable: {}",
-            names(unusable)
-        );
+        let message =
+            format!("ignoring ambient capabilities not both permitted and inheritable: {}", names(unusable));
         problems.warn(format!("{PATH}.ambient"), message);
         sets.ambient &= !unusable;
     }
@@ -106,18 +101,12 @@ pub(crate) fn plan(given: Option<&spec::Capabilities>, host: &Host, problems: &m
 
 fn bit(name: &str, host: &Host) -> Option<u64> {
     let number = NAMES.iter().position(|known| *known == name)?;
-    let number = u32::try_from(number)
-        .ok()
-        .filter(|number| *number <= host.last_capability)?;
+    let number = u32::try_from(number).ok().filter(|number| *number <= host.last_capability)?;
     1u64.checked_shl(number)
 }
 
 fn names(set: u64) -> String {
-    let of_set = NAMES
-        .iter()
-        .enumerate()
-        .filter(|(number, _)| set >> number & 1 == 1)
-        .map(|(_, name)| *name);
+    let of_set = NAMES.iter().enumerate().filter(|(number, _)| set >> number & 1 == 1).map(|(_, name)| *name);
     format!("[{}]", of_set.collect::<Vec<_>>().join(" "))
 }
 
@@ -132,20 +121,13 @@ mod tests {
     fn plan_with(given: &spec::Capabilities, host: &Host) -> (Capabilities, Vec<String>) {
         let mut problems = Problems::default();
         let sets = plan(Some(given), host, &mut problems);
-        (
-            sets,
-            problems.into_vec().iter().map(ToString::to_string).collect(),
-        )
+        (sets, problems.into_vec().iter().map(ToString::to_string).collect())
     }
 
     #[test]
     fn names_stand_at_their_numbers() {
-        for (name, number) in [
-            ("CAP_CHOWN", 0),
-            ("CAP_SYS_ADMIN", 21),
-            ("CAP_SETFCAP", 31),
-            ("CAP_BPF", 39),
-        ] {
+        for (name, number) in [("CAP_CHOWN", 0), ("CAP_SYS_ADMIN", 21), ("CAP_SETFCAP", 31), ("CAP_BPF", 39)]
+        {
             assert_eq!(bit(name, &Host::default()), Some(1 << number), "{name}");
         }
     }
@@ -173,10 +155,7 @@ mod tests {
 
     #[test]
     fn absent_means_none() {
-        assert_eq!(
-            plan(None, &Host::default(), &mut Problems::default()),
-            Capabilities::default()
-        );
+        assert_eq!(plan(None, &Host::default(), &mut Problems::default()), Capabilities::default());
     }
 
     #[test]
@@ -186,20 +165,8 @@ mod tests {
             permitted: strings(&["CAP_ZZZ", "CAP_BPF"]),
             ..Default::default()
         };
-        let (sets, problems) = plan_with(
-            &given,
-            &Host {
-                last_capability: 37,
-                ..Host::default()
-            },
-        );
-        assert_eq!(
-            sets,
-            Capabilities {
-                bounding: 1,
-                ..Default::default()
-            }
-        );
+        let (sets, problems) = plan_with(&given, &Host { last_capability: 37, ..Host::default() });
+        assert_eq!(sets, Capabilities { bounding: 1, ..Default::default() });
         let expected =
             "process.capabilities: ignoring unknown or unavailable capabilities: [CAP_BPF CAP_ZZZ cap_kill]";
         assert_eq!(problems, [expected]);
@@ -207,15 +174,9 @@ mod tests {
 
     #[test]
     fn effective_must_be_permitted() {
-        let given = spec::Capabilities {
-            effective: strings(&["CAP_KILL"]),
-            ..Default::default()
-        };
+        let given = spec::Capabilities { effective: strings(&["CAP_KILL"]), ..Default::default() };
         let (_, problems) = plan_with(&given, &Host::default());
-        assert_eq!(
-            problems,
-            ["process.capabilities.effective: not permitted: [CAP_KILL]"]
-        );
+        assert_eq!(problems, ["process.capabilities.effective: not permitted: [CAP_KILL]"]);
     }
 
     #[test]

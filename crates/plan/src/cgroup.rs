@@ -21,11 +21,8 @@ pub(crate) fn plan(
         let message = "cannot use rootless systemd cgroups manager on cgroup v1";
         problems.error("--systemd-cgroup", message);
     }
-    let systemd_properties = if systemd {
-        systemd_properties(&spec.annotations, problems)
-    } else {
-        Vec::new()
-    };
+    let systemd_properties =
+        if systemd { systemd_properties(&spec.annotations, problems) } else { Vec::new() };
     CgroupPlan {
         path: path(&linux.cgroups_path, systemd, problems),
         systemd,
@@ -55,11 +52,7 @@ fn path(given: &str, systemd: bool, problems: &mut Problems) -> String {
     }
     // A relative path stays one: it begins at the runtime's own cgroup.
     let clean = absolute(given).to_string_lossy().into_owned();
-    let path = if given.starts_with('/') {
-        clean.as_str()
-    } else {
-        clean.trim_start_matches('/')
-    };
+    let path = if given.starts_with('/') { clean.as_str() } else { clean.trim_start_matches('/') };
     if clean == "/" {
         problems.error(PATH, format!("{given:?} names no cgroup of its own"));
     }
@@ -77,11 +70,7 @@ fn check_unit(given: &str) -> Result<(), String> {
     if !is_slice(slice) {
         return Err(format!("invalid slice name: {slice}"));
     }
-    let named = if name.ends_with(".slice") {
-        is_slice(name)
-    } else {
-        !name.is_empty()
-    };
+    let named = if name.ends_with(".slice") { is_slice(name) } else { !name.is_empty() };
     if named && !prefix.contains('/') && !name.contains('/') {
         Ok(())
     } else {
@@ -118,10 +107,8 @@ fn systemd_properties(
             None
         };
         if let Some(fault) = fault {
-            problems.error(
-                format!("annotations[{key:?}]"),
-                format!("annotation {key} name incorrect: {fault}"),
-            );
+            problems
+                .error(format!("annotations[{key:?}]"), format!("annotation {key} name incorrect: {fault}"));
         }
         properties.push((name.to_owned(), value.clone()));
     }

@@ -10,11 +10,7 @@ const MAX: usize = 65536;
 /// What is wrong, as text.
 pub(crate) fn parse(text: &str) -> Result<Vec<usize>, String> {
     let mut ranges = Vec::new();
-    for element in text
-        .split(',')
-        .map(str::trim)
-        .filter(|element| !element.is_empty())
-    {
+    for element in text.split(',').map(str::trim).filter(|element| !element.is_empty()) {
         let (first, last) = match element.split_once('-') {
             Some((first, last)) => (number(first)?, number(last)?),
             None => (number(element)?, number(element)?),
@@ -62,10 +58,7 @@ mod tests {
     fn bad_lists_are_refused() {
         assert_eq!(parse(",").unwrap_err(), "no members found in set \",\"");
         assert_eq!(parse("3-1").unwrap_err(), "invalid range: 3-1");
-        assert_eq!(
-            parse("65537").unwrap_err(),
-            "values larger than 65536 are not supported"
-        );
+        assert_eq!(parse("65537").unwrap_err(), "values larger than 65536 are not supported");
         for bad in ["a", "-1", "+1", "1-", "1-2-3", "0x1", "1 - 2"] {
             assert!(parse(bad).unwrap_err().starts_with("invalid number: "), "{bad}");
         }

@@ -30,17 +30,8 @@ pub(crate) fn plan(given: &[spec::Device], problems: &mut Problems) -> Vec<Devic
         gid: 0,
         default: true,
     };
-    let mut nodes: Vec<_> = DEFAULT
-        .iter()
-        .filter(|(path, ..)| !replaced(path, given))
-        .map(node)
-        .collect();
-    nodes.extend(
-        given
-            .iter()
-            .enumerate()
-            .filter_map(|(index, device)| plan_one(index, device, problems)),
-    );
+    let mut nodes: Vec<_> = DEFAULT.iter().filter(|(path, ..)| !replaced(path, given)).map(node).collect();
+    nodes.extend(given.iter().enumerate().filter_map(|(index, device)| plan_one(index, device, problems)));
     nodes
 }
 
@@ -63,26 +54,17 @@ fn plan_one(index: usize, given: &spec::Device, problems: &mut Problems) -> Opti
         problems.error(place("path"), "path contains nul byte (\\x00)");
     }
     if !given.path.starts_with('/') {
-        problems.warn(
-            place("path"),
-            format!("{:?} is not absolute, using it as relative to /", given.path),
-        );
+        problems.warn(place("path"), format!("{:?} is not absolute, using it as relative to /", given.path));
     }
     let path = absolute(&given.path);
     if path.parent().is_none() {
-        problems.error(
-            place("path"),
-            format!("no device can be made at {:?}", given.path),
-        );
+        problems.error(place("path"), format!("no device can be made at {:?}", given.path));
     }
     let mut number = |member: &str, value: i64, bits: u32| match u32::try_from(value) {
         _ if kind == NodeKind::Fifo => 0,
         Ok(number) if number >> bits == 0 => number,
         _ => {
-            problems.error(
-                place(member),
-                format!("{value} is not within 0 and {}", (1u32 << bits) - 1),
-            );
+            problems.error(place(member), format!("{value} is not within 0 and {}", (1u32 << bits) - 1));
             0
         }
     };
@@ -92,16 +74,7 @@ fn plan_one(index: usize, given: &spec::Device, problems: &mut Problems) -> Opti
     // Tools that fill this in with stat(2) put the file type's bits in.
     let mode = given.file_mode.unwrap_or(MODE) & 0o7777;
     let (uid, gid) = (given.uid.unwrap_or(0), given.gid.unwrap_or(0));
-    wanted.then_some(DeviceNode {
-        path,
-        kind,
-        major,
-        minor,
-        mode,
-        uid,
-        gid,
-        default: false,
-    })
+    wanted.then_some(DeviceNode { path, kind, major, minor, mode, uid, gid, default: false })
 }
 
 /// Rules that every container gets behind its own: make any node, and use the default ones, terminals and tun.
@@ -137,22 +110,14 @@ mod tests {
     }
 
     fn own(case: &Case) -> DeviceNode {
-        case.plan()
-            .devices
-            .into_iter()
-            .find(|node| !node.default)
-            .unwrap()
+        case.plan().devices.into_iter().find(|node| !node.default).unwrap()
     }
 
     #[test]
     fn every_container_has_six_nodes() {
         let nodes = Case::bare().plan().devices;
         assert_eq!(nodes.len(), 6);
-        assert!(
-            nodes
-                .iter()
-                .all(|node| node.default && node.mode == 0o666 && node.kind == NodeKind::Char)
-        );
+        assert!(nodes.iter().all(|node| node.default && node.mode == 0o666 && node.kind == NodeKind::Char));
     }
 
     #[test]
@@ -174,18 +139,11 @@ mod tests {
 
     #[test]
     fn types_are_mapped() {
-        let kind = |letter| {
-            own(&of(&format!(
-                r#"{{"path":"/x","type":"{letter}","major":7,"minor":8}}"#
-            )))
-        };
+        let kind = |letter| own(&of(&format!(r#"{{"path":"/x","type":"{letter}","major":7,"minor":8}}"#)));
         assert_eq!(kind("u").kind, NodeKind::Char);
         assert_eq!(kind("b").kind, NodeKind::Block);
         let fifo = kind("p");
-        assert_eq!(
-            (fifo.kind, fifo.major, fifo.minor, fifo.mode),
-            (NodeKind::Fifo, 0, 0, 0o666)
-        );
+        assert_eq!((fifo.kind, fifo.major, fifo.minor, fifo.mode), (NodeKind::Fifo, 0, 0, 0o666));
         let expected = "linux.devices[0].type: invalid device type \"z\"";
         assert_eq!(of(r#"{"path":"/x","type":"z"}"#).complaints(), [expected]);
     }
@@ -203,19 +161,11 @@ mod tests {
     #[test]
     fn a_default_node_can_be_replaced() {
         let plan = of(r#"{"path":"/dev/null","type":"c","major":1,"minor":3,"fileMode":384}"#).plan();
-        let null: Vec<_> = plan
-            .devices
-            .iter()
-            .filter(|node| node.path == Path::new("/dev/null"))
-            .collect();
+        let null: Vec<_> = plan.devices.iter().filter(|node| node.path == Path::new("/dev/null")).collect();
         assert_eq!(null.len(), 1);
         assert_eq!((null[0].mode, null[0].default), (0o600, false));
         let rules = plan.cgroup.resources.devices;
-        assert!(
-            !rules
-                .iter()
-                .any(|rule| (rule.major, rule.minor) == (Some(1), Some(3)))
-        );
+        assert!(!rules.iter().any(|rule| (rule.major, rule.minor) == (Some(1), Some(3))));
     }
 
     #[test]
@@ -256,13 +206,7 @@ mod tests {
             .map(|rule| {
                 let number = |n: Option<i64>| n.map_or("*".to_owned(), |n| n.to_string());
                 assert!(rule.allow);
-                format!(
-                    "{} {}:{} {}",
-                    rule.kind,
-                    number(rule.major),
-                    number(rule.minor),
-                    rule.access
-                )
+                format!("{} {}:{} {}", rule.kind, number(rule.major), number(rule.minor), rule.access)
             })
             .collect();
         let expected = [

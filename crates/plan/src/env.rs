@@ -38,10 +38,7 @@ mod tests {
         let mut problems = Problems::default();
         let env: Vec<String> = env.iter().map(|&variable| variable.to_owned()).collect();
         let kept = plan(&env, &mut problems);
-        (
-            kept,
-            problems.into_vec().iter().map(ToString::to_string).collect(),
-        )
+        (kept, problems.into_vec().iter().map(ToString::to_string).collect())
     }
 
     #[test]
@@ -66,18 +63,9 @@ mod tests {
     #[test]
     fn what_is_no_variable_is_refused() {
         let of = |variable| plan_env(&["A=1", variable]).1.remove(0);
-        assert_eq!(
-            of("B"),
-            "process.env[1]: invalid environment variable: missing '='"
-        );
-        assert_eq!(
-            of(""),
-            "process.env[1]: invalid environment variable: missing '='"
-        );
-        assert_eq!(
-            of("=x"),
-            "process.env[1]: invalid environment variable: name cannot be empty"
-        );
+        assert_eq!(of("B"), "process.env[1]: invalid environment variable: missing '='");
+        assert_eq!(of(""), "process.env[1]: invalid environment variable: missing '='");
+        assert_eq!(of("=x"), "process.env[1]: invalid environment variable: name cannot be empty");
         assert_eq!(
             of("B=a\0b"),
             "process.env[1]: invalid environment variable \"B\": contains nul byte (\\x00)"

@@ -40,11 +40,7 @@ pub fn hooks(given: &spec::Hooks) -> Hooks {
 fn convert(given: &spec::Hook) -> Hook {
     Hook {
         path: PathBuf::from(&given.path),
-        args: if given.args.is_empty() {
-            vec![given.path.clone()]
-        } else {
-            given.args.clone()
-        },
+        args: if given.args.is_empty() { vec![given.path.clone()] } else { given.args.clone() },
         env: given.env.clone(),
         timeout: given.timeout.and_then(timeout),
     }
@@ -52,17 +48,12 @@ fn convert(given: &spec::Hook) -> Hook {
 
 /// A limit longer than fits is as good as the longest; one that is none is left out.
 fn timeout(seconds: i64) -> Option<u32> {
-    u32::try_from(seconds.min(i64::from(u32::MAX)))
-        .ok()
-        .filter(|seconds| *seconds > 0)
+    u32::try_from(seconds.min(i64::from(u32::MAX))).ok().filter(|seconds| *seconds > 0)
 }
 
 fn check(hook: &spec::Hook, path: &str, problems: &mut Problems) {
     if !hook.path.starts_with('/') {
-        problems.error(
-            format!("{path}.path"),
-            format!("hook path must be absolute, got {:?}", hook.path),
-        );
+        problems.error(format!("{path}.path"), format!("hook path must be absolute, got {:?}", hook.path));
     }
     if let Some(timeout) = hook.timeout.filter(|seconds| *seconds <= 0) {
         let message = format!("hook timeout must be greater than zero, got {timeout}");
@@ -72,9 +63,7 @@ fn check(hook: &spec::Hook, path: &str, problems: &mut Problems) {
             "leave it out for a hook without a limit",
         );
     }
-    let mut texts = std::iter::once(&hook.path)
-        .chain(&hook.args)
-        .chain(hook.env.iter().flatten());
+    let mut texts = std::iter::once(&hook.path).chain(&hook.args).chain(hook.env.iter().flatten());
     if texts.any(|text| has_nul(text)) {
         problems.error(path, "hook contains nul byte (\\x00)");
     }
@@ -93,28 +82,13 @@ mod tests {
 
     #[test]
     fn hooks_are_read() {
-        let hooks = of(
-            r#"{"prestart":[{"path":"/a"}],"createRuntime":[{"path":"/b","args":["x","y"],"timeout":5}],
+        let hooks =
+            of(r#"{"prestart":[{"path":"/a"}],"createRuntime":[{"path":"/b","args":["x","y"],"timeout":5}],
                 "createContainer":[{"path":"/c","env":[]}],"startContainer":[{"path":"/d","env":["A=1"]}],
-                "poststart":[{"path":"/e"}],"poststop":[{"path":"/f"},{"path":"/g"}]}"#,
-        );
-        let Hooks {
-            prestart,
-            create_runtime,
-            create_container,
-            start_container,
-            poststart,
-            poststop,
-        } = hooks.plan().hooks;
-        assert_eq!(
-            prestart,
-            [Hook {
-                path: "/a".into(),
-                args: vec!["/a".into()],
-                env: None,
-                timeout: None
-            }]
-        );
+                "poststart":[{"path":"/e"}],"poststop":[{"path":"/f"},{"path":"/g"}]}"#);
+        let Hooks { prestart, create_runtime, create_container, start_container, poststart, poststop } =
+            hooks.plan().hooks;
+        assert_eq!(prestart, [Hook { path: "/a".into(), args: vec!["/a".into()], env: None, timeout: None }]);
         assert_eq!(create_runtime[0].args, ["x", "y"]);
         assert_eq!(create_runtime[0].timeout, Some(5));
         assert_eq!(create_container[0].env, Some(vec![]));
@@ -130,10 +104,7 @@ mod tests {
                 r#"{"poststop":[{"path":"a"}]}"#,
                 "hooks.poststop[0].path: hook path must be absolute, got \"a\"",
             ),
-            (
-                r#"{"prestart":[{}]}"#,
-                "hooks.prestart[0].path: hook path must be absolute, got \"\"",
-            ),
+            (r#"{"prestart":[{}]}"#, "hooks.prestart[0].path: hook path must be absolute, got \"\""),
             (
                 r#"{"poststart":[{"path":"/a"},{"path":"/a","timeout":0}]}"#,
                 "hooks.poststart[1].timeout: hook timeout must be greater than zero, got 0",

@@ -27,11 +27,7 @@ fn ranges(path: &str, given: &[spec::IdMapping], problems: &mut Problems) -> Vec
         problems.error(path, format!("{} ranges, the kernel takes {MOST}", given.len()));
     }
     for (index, range) in given.iter().enumerate() {
-        let map = IdMap {
-            inside: range.container_id,
-            outside: range.host_id,
-            count: range.size,
-        };
+        let map = IdMap { inside: range.container_id, outside: range.host_id, count: range.size };
         let complaint = if map.count == 0 {
             Some("the range is empty".to_owned())
         } else if map.inside.checked_add(map.count).is_none() || map.outside.checked_add(map.count).is_none()
@@ -61,10 +57,7 @@ fn overlap(a: u32, b: u32, a_count: u32, b_count: u32) -> bool {
 /// Whether two mappings say the same, in whatever order.
 pub(crate) fn same(a: &[IdMap], b: &[IdMap]) -> bool {
     let sorted = |maps: &[IdMap]| {
-        let mut maps: Vec<_> = maps
-            .iter()
-            .map(|map| (map.inside, map.outside, map.count))
-            .collect();
+        let mut maps: Vec<_> = maps.iter().map(|map| (map.inside, map.outside, map.count)).collect();
         maps.sort_unstable();
         maps
     };
@@ -79,21 +72,14 @@ mod tests {
     fn of(given: &[(u32, u32, u32)]) -> Vec<String> {
         let given: Vec<_> = given
             .iter()
-            .map(|&(container_id, host_id, size)| spec::IdMapping {
-                container_id,
-                host_id,
-                size,
-            })
+            .map(|&(container_id, host_id, size)| spec::IdMapping { container_id, host_id, size })
             .collect();
         complaints(|problems| drop(plan("linux", &given, &[], problems)))
     }
 
     #[test]
     fn good_ranges_pass() {
-        assert_eq!(
-            of(&[(0, 1000, 1), (1, 100_000, 65535), (65536, 0, 1000)]),
-            [""; 0]
-        );
+        assert_eq!(of(&[(0, 1000, 1), (1, 100_000, 65535), (65536, 0, 1000)]), [""; 0]);
         assert_eq!(of(&[(0, 0, u32::MAX)]), [""; 0]);
     }
 
@@ -114,16 +100,8 @@ mod tests {
     fn ids_are_translated() {
         let maps = IdMaps {
             uid: vec![
-                IdMap {
-                    inside: 0,
-                    outside: 1000,
-                    count: 1,
-                },
-                IdMap {
-                    inside: 1,
-                    outside: 100_000,
-                    count: 10,
-                },
+                IdMap { inside: 0, outside: 1000, count: 1 },
+                IdMap { inside: 1, outside: 100_000, count: 10 },
             ],
             gid: vec![],
         };
@@ -135,18 +113,7 @@ mod tests {
 
     #[test]
     fn the_order_of_ranges_does_not_matter() {
-        let (a, b) = (
-            IdMap {
-                inside: 0,
-                outside: 1,
-                count: 1,
-            },
-            IdMap {
-                inside: 1,
-                outside: 5,
-                count: 3,
-            },
-        );
+        let (a, b) = (IdMap { inside: 0, outside: 1, count: 1 }, IdMap { inside: 1, outside: 5, count: 3 });
         assert!(same(&[a, b], &[b, a]));
         assert!(!same(&[a], &[a, b]));
     }

@@ -10,10 +10,7 @@ const PATH: &str = "linux.intelRdt";
 pub(crate) fn plan(given: &spec::IntelRdt, host: &Host, problems: &mut Problems) -> spec::IntelRdt {
     let support = host.intel_rdt.unwrap_or_default();
     if host.intel_rdt.is_none() {
-        problems.error(
-            PATH,
-            "intelRdt is specified in config, but Intel RDT is not enabled",
-        );
+        problems.error(PATH, "intelRdt is specified in config, but Intel RDT is not enabled");
     } else {
         if !given.l3_cache_schema.is_empty() && !support.l3_cache {
             let message = "intelRdt.l3CacheSchema is specified in config, but Intel RDT/CAT is not enabled";
@@ -27,27 +24,15 @@ pub(crate) fn plan(given: &spec::IntelRdt, host: &Host, problems: &mut Problems)
     let id = given.clos_id.as_str();
     // "/" alone is the default class.
     if matches!(id, "." | "..") || (id.len() > 1 && id.contains('/')) || id.contains('\0') {
-        problems.error(
-            format!("{PATH}.closID"),
-            format!("invalid intelRdt.ClosID {id:?}"),
-        );
+        problems.error(format!("{PATH}.closID"), format!("invalid intelRdt.ClosID {id:?}"));
     }
-    let lines = [
-        ("l3CacheSchema", &given.l3_cache_schema),
-        ("memBwSchema", &given.mem_bw_schema),
-    ]
-    .map(|(member, line)| (member.to_owned(), line));
-    let schemata = given
-        .schemata
-        .iter()
-        .enumerate()
-        .map(|(index, line)| (format!("schemata[{index}]"), line));
+    let lines = [("l3CacheSchema", &given.l3_cache_schema), ("memBwSchema", &given.mem_bw_schema)]
+        .map(|(member, line)| (member.to_owned(), line));
+    let schemata =
+        given.schemata.iter().enumerate().map(|(index, line)| (format!("schemata[{index}]"), line));
     for (member, line) in lines.into_iter().chain(schemata) {
         if line.contains('\n') {
-            problems.error(
-                format!("{PATH}.{member}"),
-                format!("{line:?} is more than one line"),
-            );
+            problems.error(format!("{PATH}.{member}"), format!("{line:?} is more than one line"));
         }
     }
     given.clone()
@@ -64,26 +49,15 @@ mod tests {
         case.complaints()
     }
 
-    const FULL: Option<IntelRdtSupport> = Some(IntelRdtSupport {
-        l3_cache: true,
-        memory_bandwidth: true,
-    });
-    const MONITORING: Option<IntelRdtSupport> = Some(IntelRdtSupport {
-        l3_cache: false,
-        memory_bandwidth: false,
-    });
+    const FULL: Option<IntelRdtSupport> = Some(IntelRdtSupport { l3_cache: true, memory_bandwidth: true });
+    const MONITORING: Option<IntelRdtSupport> =
+        Some(IntelRdtSupport { l3_cache: false, memory_bandwidth: false });
 
     #[test]
     fn the_host_must_have_it() {
         let expected = "linux.intelRdt: intelRdt is specified in config, but Intel RDT is not enabled";
         assert_eq!(of("{}", None), [expected]);
-        assert_eq!(
-            of(
-                r#"{"closID":"a","l3CacheSchema":"L3:0=f","memBwSchema":"MB:0=50"}"#,
-                FULL
-            ),
-            [""; 0]
-        );
+        assert_eq!(of(r#"{"closID":"a","l3CacheSchema":"L3:0=f","memBwSchema":"MB:0=50"}"#, FULL), [""; 0]);
         let expected = "linux.intelRdt.l3CacheSchema: intelRdt.l3CacheSchema is specified in config, but Intel RDT/CAT is not enabled";
         assert_eq!(of(r#"{"l3CacheSchema":"L3:0=f"}"#, MONITORING), [expected]);
         let expected = "linux.intelRdt.memBwSchema: intelRdt.memBwSchema is specified in config, but Intel RDT/MBA is not enabled";

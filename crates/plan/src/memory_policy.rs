@@ -35,15 +35,9 @@ pub fn memory_policy_of(given: Option<&spec::MemoryPolicy>) -> Result<Option<Mem
 
 pub(crate) fn plan(given: &spec::MemoryPolicy, problems: &mut Problems) -> MemoryPolicy {
     const PATH: &str = "linux.memoryPolicy";
-    let mode = MODES
-        .iter()
-        .position(|mode| *mode == given.mode)
-        .map(u32::try_from);
+    let mode = MODES.iter().position(|mode| *mode == given.mode).map(u32::try_from);
     let Some(Ok(mode)) = mode else {
-        problems.error(
-            format!("{PATH}.mode"),
-            format!("invalid memory policy mode {:?}", given.mode),
-        );
+        problems.error(format!("{PATH}.mode"), format!("invalid memory policy mode {:?}", given.mode));
         return MemoryPolicy::default();
     };
     let nodes = match given.nodes.as_str() {
@@ -51,10 +45,7 @@ pub(crate) fn plan(given: &spec::MemoryPolicy, problems: &mut Problems) -> Memor
         list => cpu_list::parse(list),
     };
     let nodes: Vec<u32> = match nodes {
-        Ok(nodes) => nodes
-            .into_iter()
-            .filter_map(|node| u32::try_from(node).ok())
-            .collect(),
+        Ok(nodes) => nodes.into_iter().filter_map(|node| u32::try_from(node).ok()).collect(),
         Err(error) => {
             let message = format!("invalid memory policy nodes {:?}: {error}", given.nodes);
             problems.error(format!("{PATH}.nodes"), message);
@@ -91,20 +82,14 @@ pub(crate) fn plan(given: &spec::MemoryPolicy, problems: &mut Problems) -> Memor
 pub(crate) fn personality(given: &spec::Personality, problems: &mut Problems) -> u32 {
     const PATH: &str = "linux.personality";
     if !given.flags.is_empty() {
-        let message = format!(
-            "ignoring unsupported personality flags: [{}]",
-            given.flags.join(" ")
-        );
+        let message = format!("ignoring unsupported personality flags: [{}]", given.flags.join(" "));
         problems.warn(format!("{PATH}.flags"), message);
     }
     match given.domain.as_str() {
         "LINUX" => 0,
         "LINUX32" => 8,
         domain => {
-            problems.error(
-                format!("{PATH}.domain"),
-                format!("invalid personality domain {domain}"),
-            );
+            problems.error(format!("{PATH}.domain"), format!("invalid personality domain {domain}"));
             0
         }
     }
@@ -122,31 +107,16 @@ mod tests {
     #[test]
     fn names_become_numbers() {
         let case = policy(r#"{"mode":"MPOL_INTERLEAVE","nodes":"0-1,3","flags":["MPOL_F_STATIC_NODES"]}"#);
-        let expected = MemoryPolicy {
-            mode: 0x8003,
-            nodes: vec![0, 1, 3],
-        };
+        let expected = MemoryPolicy { mode: 0x8003, nodes: vec![0, 1, 3] };
         assert_eq!(case.plan().process.memory_policy, Some(expected));
-        let preferred = policy(r#"{"mode":"MPOL_PREFERRED"}"#)
-            .plan()
-            .process
-            .memory_policy;
-        assert_eq!(
-            preferred,
-            Some(MemoryPolicy {
-                mode: 1,
-                nodes: vec![]
-            })
-        );
+        let preferred = policy(r#"{"mode":"MPOL_PREFERRED"}"#).plan().process.memory_policy;
+        assert_eq!(preferred, Some(MemoryPolicy { mode: 1, nodes: vec![] }));
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         for (text, expected) in [
-            (
-                r#"{"mode":"x"}"#,
-                "linux.memoryPolicy.mode: invalid memory policy mode \"x\"",
-            ),
+            (r#"{"mode":"x"}"#, "linux.memoryPolicy.mode: invalid memory policy mode \"x\""),
             (
                 r#"{"mode":"MPOL_BIND","nodes":"a"}"#,
                 "linux.memoryPolicy.nodes: invalid memory policy nodes \"a\": invalid number: \"a\"",
@@ -171,23 +141,10 @@ mod tests {
     #[test]
     fn one_of_a_record_stands_alone() {
         assert_eq!(memory_policy_of(None), Ok(None));
-        let bind = spec::MemoryPolicy {
-            mode: "MPOL_BIND".into(),
-            nodes: "1".into(),
-            flags: vec![],
-        };
-        assert_eq!(
-            memory_policy_of(Some(&bind)),
-            Ok(Some(MemoryPolicy {
-                mode: 2,
-                nodes: vec![1]
-            }))
-        );
+        let bind = spec::MemoryPolicy { mode: "MPOL_BIND".into(), nodes: "1".into(), flags: vec![] };
+        assert_eq!(memory_policy_of(Some(&bind)), Ok(Some(MemoryPolicy { mode: 2, nodes: vec![1] })));
         let error = memory_policy_of(Some(&spec::MemoryPolicy::default())).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "linux.memoryPolicy.mode: invalid memory policy mode \"\""
-        );
+        assert_eq!(error.to_string(), "linux.memoryPolicy.mode: invalid memory policy mode \"\"");
     }
 
     #[test]
@@ -198,9 +155,6 @@ mod tests {
         let expected = "linux.personality.domain: invalid personality domain BSD";
         assert_eq!(of(r#"{"domain":"BSD"}"#).complaints(), [expected]);
         let expected = "linux.personality.flags: ignoring unsupported personality flags: [A B]";
-        assert_eq!(
-            of(r#"{"domain":"LINUX","flags":["A","B"]}"#).complaints(),
-            [expected]
-        );
+        assert_eq!(of(r#"{"domain":"LINUX","flags":["A","B"]}"#).complaints(), [expected]);
     }
 }

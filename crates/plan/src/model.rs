@@ -140,9 +140,7 @@ impl IdMaps {
 
 fn outside(maps: &[IdMap], inside: u32) -> Option<u32> {
     maps.iter().find_map(|map| {
-        let offset = inside
-            .checked_sub(map.inside)
-            .filter(|offset| *offset < map.count)?;
+        let offset = inside.checked_sub(map.inside).filter(|offset| *offset < map.count)?;
         map.outside.checked_add(offset)
     })
 }

@@ -36,12 +36,8 @@ const ACCESS_TIMES: [(&str, &str, u64); 3] = [
 ];
 
 /// Flags of superblocks, and what takes them back.
-const SUPERBLOCK: [(&str, Option<&str>); 4] = [
-    ("dirsync", None),
-    ("lazytime", Some("nolazytime")),
-    ("mand", Some("nomand")),
-    ("sync", Some("async")),
-];
+const SUPERBLOCK: [(&str, Option<&str>); 4] =
+    [("dirsync", None), ("lazytime", Some("nolazytime")), ("mand", Some("nomand")), ("sync", Some("async"))];
 
 /// The options of one mount, told apart. A later one undoes an earlier one that it contradicts.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -76,9 +72,7 @@ impl Parsed {
 
     fn flags(&self, on: bool) -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
         let flags = SUPERBLOCK.iter().zip(self.superblock);
-        flags
-            .filter(move |(_, set)| *set == Some(on))
-            .map(|(names, _)| *names)
+        flags.filter(move |(_, set)| *set == Some(on)).map(|(names, _)| *names)
     }
 }
 
@@ -132,14 +126,8 @@ pub(crate) fn propagation(name: &str) -> Option<Propagation> {
         })
     };
     match kind(name) {
-        Some(kind) => Some(Propagation {
-            kind,
-            recursive: false,
-        }),
-        None => Some(Propagation {
-            kind: kind(name.strip_prefix('r')?)?,
-            recursive: true,
-        }),
+        Some(kind) => Some(Propagation { kind, recursive: false }),
+        None => Some(Propagation { kind: kind(name.strip_prefix('r')?)?, recursive: true }),
     }
 }
 

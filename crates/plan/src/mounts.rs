@@ -63,11 +63,7 @@ pub(crate) fn has_writable_cgroups(mounts: &[Mount]) -> bool {
 }
 
 pub(crate) fn plan(given: &[spec::Mount], around: &Surroundings<'_>, problems: &mut Problems) -> Vec<Mount> {
-    given
-        .iter()
-        .enumerate()
-        .filter_map(|(index, mount)| plan_one(index, mount, around, problems))
-        .collect()
+    given.iter().enumerate().filter_map(|(index, mount)| plan_one(index, mount, around, problems)).collect()
 }
 
 fn plan_one(
@@ -77,18 +73,13 @@ fn plan_one(
     problems: &mut Problems,
 ) -> Option<Mount> {
     let path = format!("mounts[{index}]");
-    let mut texts = [&given.source, &given.destination, &given.kind]
-        .into_iter()
-        .chain(&given.options);
+    let mut texts = [&given.source, &given.destination, &given.kind].into_iter().chain(&given.options);
     if texts.any(|text| has_nul(text)) {
         problems.error(path, "mount field contains null byte");
         return None;
     }
     if !given.destination.starts_with('/') {
-        let message = format!(
-            "{:?} is not absolute, using it as relative to /",
-            given.destination
-        );
+        let message = format!("{:?} is not absolute, using it as relative to /", given.destination);
         problems.warn(format!("{path}.destination"), message);
     }
     let target = absolute(&given.destination);
@@ -98,24 +89,11 @@ fn plan_one(
     if around.rootless {
         check_ids(&path, &parsed, around.id_maps, problems);
     }
-    let Parsed {
-        attrs,
-        recursive_attrs,
-        propagation,
-        ..
-    } = &parsed;
+    let Parsed { attrs, recursive_attrs, propagation, .. } = &parsed;
     let (attrs, recursive_attrs, propagation) = (*attrs, *recursive_attrs, propagation.clone());
     let kind = kind(&path, given, parsed, &target, around, problems)?;
     check_target(&path, &target, &kind, around, problems);
-    Some(Mount {
-        index,
-        target,
-        kind,
-        attrs,
-        recursive_attrs,
-        propagation,
-        idmap,
-    })
+    Some(Mount { index, target, kind, attrs, recursive_attrs, propagation, idmap })
 }
 
 fn kind(
@@ -134,9 +112,7 @@ fn kind(
     let (remount, copy_up) = (parsed.remount, parsed.copy_up);
     let options = fs_options(given, parsed, target);
     Some(match fstype {
-        _ if remount => MountKind::Remount {
-            options: Some(options),
-        },
+        _ if remount => MountKind::Remount { options: Some(options) },
         "proc" => MountKind::Proc(options),
         "sysfs" => MountKind::Sysfs(options),
         "tmpfs" => MountKind::Tmpfs { options, copy_up },
@@ -147,10 +123,7 @@ fn kind(
             problems.error_with_hint(format!("{path}.type"), message, hint);
             return None;
         }
-        _ => MountKind::Other {
-            fstype: fstype.to_owned(),
-            options,
-        },
+        _ => MountKind::Other { fstype: fstype.to_owned(), options },
     })
 }
 
@@ -166,10 +139,7 @@ fn bind(
     if !parsed.data.is_empty() {
         let data: Vec<_> = parsed.data.iter().map(|(key, _)| key.as_str()).collect();
         let message = "bind mounts cannot have any filesystem-specific options applied";
-        problems.error(
-            format!("{path}.options"),
-            format!("{message}: {}", data.join(", ")),
-        );
+        problems.error(format!("{path}.options"), format!("{message}: {}", data.join(", ")));
     }
     if parsed.remount {
         return MountKind::Remount { options: None };
@@ -178,10 +148,7 @@ fn bind(
         problems.error(format!("{path}.source"), "a bind mount needs a source");
     }
     // `join` keeps an absolute path as it is.
-    MountKind::Bind {
-        source: around.bundle.join(&given.source),
-        recursive,
-    }
+    MountKind::Bind { source: around.bundle.join(&given.source), recursive }
 }
 
 /// Options of a file system. [`FsOptions::params`] says when read-only is one.
@@ -196,10 +163,7 @@ fn fs_options(given: &spec::Mount, parsed: Parsed, target: &Path) -> FsOptions {
     flags.extend(parsed.clear_flags().filter(|_| parsed.remount));
     let mut params: Vec<_> = flags.into_iter().map(|flag| (flag.to_owned(), None)).collect();
     params.extend(parsed.data);
-    FsOptions {
-        source: (!given.source.is_empty()).then(|| given.source.clone()),
-        params,
-    }
+    FsOptions { source: (!given.source.is_empty()).then(|| given.source.clone()), params }
 }
 
 fn check_target(
@@ -212,29 +176,17 @@ fn check_target(
     let path = format!("{path}.destination");
     let rootfs = around.rootfs.display();
     if target.parent().is_none() {
-        problems.error(
-            path,
-            format!("mountpoint \"{rootfs}\" is on the top of rootfs \"{rootfs}\""),
-        );
+        problems.error(path, format!("mountpoint \"{rootfs}\" is on the top of rootfs \"{rootfs}\""));
         return;
     }
     let shown = || format!("\"{}{}\"", rootfs, target.display());
-    let may_be_proc = matches!(
-        kind,
-        MountKind::Proc(_) | MountKind::Bind { .. } | MountKind::Remount { .. }
-    );
+    let may_be_proc = matches!(kind, MountKind::Proc(_) | MountKind::Bind { .. } | MountKind::Remount { .. });
     if target == Path::new("/proc") {
         if !may_be_proc {
-            problems.error(
-                path,
-                format!("{} cannot be mounted because it is not of type proc", shown()),
-            );
+            problems.error(path, format!("{} cannot be mounted because it is not of type proc", shown()));
         }
     } else if target.starts_with("/proc") && !may_be_inside_proc(target) {
-        problems.error(
-            path,
-            format!("{} cannot be mounted because it is inside /proc", shown()),
-        );
+        problems.error(path, format!("{} cannot be mounted because it is inside /proc", shown()));
     }
 }
 
@@ -299,10 +251,7 @@ fn warn_of_options(path: &str, given: &spec::Mount, parsed: &Parsed, problems: &
         warn("tmpcopyup", "has no effect on anything but a new tmpfs");
     }
     if parsed.iversion {
-        warn(
-            "iversion",
-            "has no effect: file systems that count inode versions do so anyway",
-        );
+        warn("iversion", "has no effect: file systems that count inode versions do so anyway");
     }
 }
 

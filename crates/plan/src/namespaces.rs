@@ -17,10 +17,7 @@ pub(crate) fn plan(linux: &spec::Linux, bundle: &Path, host: &Host, problems: &m
         let path = || format!("linux.namespaces[{index}]");
         let shown = || format!("{{{:?} {:?}}}", given.kind, given.path);
         let Some(slot) = slot(&mut namespaces, &given.kind) else {
-            problems.error(
-                format!("{}.type", path()),
-                format!("namespace {} does not exist", shown()),
-            );
+            problems.error(format!("{}.type", path()), format!("namespace {} does not exist", shown()));
             continue;
         };
         if slot.is_private() {
@@ -29,10 +26,7 @@ pub(crate) fn plan(linux: &spec::Linux, bundle: &Path, host: &Host, problems: &m
         }
         // runc refuses commas; callers are told before they rely on them.
         if given.path.contains(',') || has_nul(&given.path) {
-            problems.error(
-                format!("{}.path", path()),
-                format!("invalid namespace path {}", given.path),
-            );
+            problems.error(format!("{}.path", path()), format!("invalid namespace path {}", given.path));
         }
         *slot = match given.path.as_str() {
             "" => Ns::New,
@@ -75,10 +69,7 @@ pub(crate) fn id_maps(linux: &spec::Linux, user: &Ns, host: &Host, problems: &mu
     match user {
         Ns::Host => {
             if given {
-                problems.warn(
-                    "linux.uidMappings",
-                    "id mappings have no effect without a user namespace",
-                );
+                problems.warn("linux.uidMappings", "id mappings have no effect without a user namespace");
             }
             if host.euid != 0 {
                 let message = "rootless container requires user namespaces";

@@ -29,11 +29,7 @@ pub(crate) fn plan(
     let mut names = BTreeSet::new();
     let mut devices = Vec::with_capacity(linux.net_devices.len());
     for (host_name, device) in &linux.net_devices {
-        let name = if device.name.is_empty() {
-            host_name
-        } else {
-            &device.name
-        };
+        let name = if device.name.is_empty() { host_name } else { &device.name };
         let path = || format!("{PATH}[{host_name:?}]");
         for given in BTreeSet::from([host_name, name]) {
             if !is_valid(given) {
@@ -43,10 +39,7 @@ pub(crate) fn plan(
         if !names.insert(name) && !name.contains("%d") {
             problems.error(path(), format!("two network devices would be named {name:?}"));
         }
-        devices.push(NetDevice {
-            host_name: host_name.clone(),
-            name: name.clone(),
-        });
+        devices.push(NetDevice { host_name: host_name.clone(), name: name.clone() });
     }
     devices
 }
@@ -65,16 +58,10 @@ pub(crate) fn uts_name(member: &str, name: &str, uts: &Ns, problems: &mut Proble
         return None;
     }
     if !uts.is_private() {
-        problems.error(
-            member,
-            format!("unable to set {member} without a private UTS namespace"),
-        );
+        problems.error(member, format!("unable to set {member} without a private UTS namespace"));
     }
     if name.len() > LONGEST || has_nul(name) {
-        problems.error(
-            member,
-            format!("invalid {member} {name:?} (at most {LONGEST} bytes)"),
-        );
+        problems.error(member, format!("invalid {member} {name:?} (at most {LONGEST} bytes)"));
     }
     Some(name.to_owned())
 }
@@ -85,21 +72,14 @@ mod tests {
     use crate::testing::Case;
 
     fn of(devices: &str) -> Case {
-        Case::linux(&format!(
-            r#"{{"namespaces":[{{"type":"network"}}],"netDevices":{devices}}}"#
-        ))
+        Case::linux(&format!(r#"{{"namespaces":[{{"type":"network"}}],"netDevices":{devices}}}"#))
     }
 
     #[test]
     fn devices_keep_or_change_their_name() {
-        let expected = [("eth0", "eth0"), ("eth1", "data0")].map(|(host_name, name)| NetDevice {
-            host_name: host_name.into(),
-            name: name.into(),
-        });
-        assert_eq!(
-            of(r#"{"eth0":{},"eth1":{"name":"data0"}}"#).plan().net_devices,
-            expected
-        );
+        let expected = [("eth0", "eth0"), ("eth1", "data0")]
+            .map(|(host_name, name)| NetDevice { host_name: host_name.into(), name: name.into() });
+        assert_eq!(of(r#"{"eth0":{},"eth1":{"name":"data0"}}"#).plan().net_devices, expected);
     }
 
     #[test]
@@ -114,10 +94,7 @@ mod tests {
         assert_eq!(case.complaints(), [""; 0]);
         let mut case = Case::rootless();
         let linux = case.spec.linux.as_mut().unwrap();
-        linux.namespaces.push(spec::Namespace {
-            kind: "network".into(),
-            ..Default::default()
-        });
+        linux.namespaces.push(spec::Namespace { kind: "network".into(), ..Default::default() });
         linux.net_devices.insert("a".into(), spec::NetDevice::default());
         let expected = "linux.netDevices: network devices are not supported for rootless containers";
         assert_eq!(case.complaints(), [expected]);
@@ -141,17 +118,11 @@ mod tests {
     fn names_of_the_host_need_a_uts_namespace() {
         let mut case = Case::bare();
         case.spec.hostname = "mast".into();
-        assert_eq!(
-            case.complaints(),
-            ["hostname: unable to set hostname without a private UTS namespace"]
-        );
+        assert_eq!(case.complaints(), ["hostname: unable to set hostname without a private UTS namespace"]);
         case.spec.linux = Case::linux(r#"{"namespaces":[{"type":"uts"}]}"#).spec.linux;
         case.spec.domainname = "yard".into();
         let plan = case.plan();
-        assert_eq!(
-            (plan.hostname.as_deref(), plan.domainname.as_deref()),
-            (Some("mast"), Some("yard"))
-        );
+        assert_eq!((plan.hostname.as_deref(), plan.domainname.as_deref()), (Some("mast"), Some("yard")));
         case.spec.linux = None;
         case.spec.hostname.clear();
         assert_eq!(

@@ -71,17 +71,11 @@ fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Probl
         hostname,
         domainname,
         process,
-        seccomp: linux
-            .seccomp
-            .as_ref()
-            .and_then(|seccomp| seccomp::plan(seccomp, problems)),
+        seccomp: linux.seccomp.as_ref().and_then(|seccomp| seccomp::plan(seccomp, problems)),
         cgroup: CgroupPlan { owner, ..cgroup },
         hooks: hooks.unwrap_or_default(),
         net_devices: net_devices::plan(linux, &namespaces.network, host.euid != 0, problems),
-        intel_rdt: linux
-            .intel_rdt
-            .as_ref()
-            .map(|rdt| intel_rdt::plan(rdt, host, problems)),
+        intel_rdt: linux.intel_rdt.as_ref().map(|rdt| intel_rdt::plan(rdt, host, problems)),
         rootless_cgroups: request.rootless_cgroups(host),
         rootless_euid: host.euid != 0,
         keep_keyring: request.keep_keyring,
@@ -96,10 +90,7 @@ fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Probl
 /// major version was not written with this specification in mind.
 fn check_version(version: &str, problems: &mut Problems) {
     const PATH: &str = "ociVersion";
-    let major = version
-        .split('.')
-        .next()
-        .and_then(|major| major.parse::<u64>().ok());
+    let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
     match major {
         Some(1) => {}
         Some(_) => {
@@ -136,14 +127,8 @@ fn with_linux(process: Process, linux: &spec::Linux, host: &Host, problems: &mut
     }
     Process {
         mount_label,
-        personality: linux
-            .personality
-            .as_ref()
-            .map(|given| memory_policy::personality(given, problems)),
-        memory_policy: linux
-            .memory_policy
-            .as_ref()
-            .map(|given| memory_policy::plan(given, problems)),
+        personality: linux.personality.as_ref().map(|given| memory_policy::personality(given, problems)),
+        memory_policy: linux.memory_policy.as_ref().map(|given| memory_policy::plan(given, problems)),
         ..process
     }
 }

@@ -53,11 +53,7 @@ impl<T> Draft<T> {
     ///
     /// The first error, where there is one.
     pub fn into_result(self) -> Result<(T, Vec<Problem>), Problem> {
-        match self
-            .problems
-            .iter()
-            .find(|problem| problem.severity == Severity::Error)
-        {
+        match self.problems.iter().find(|problem| problem.severity == Severity::Error) {
             Some(error) => Err(error.clone()),
             None => Ok((self.value, self.problems)),
         }
@@ -79,12 +75,7 @@ impl Problems {
         message: impl Into<String>,
         hint: &str,
     ) {
-        self.push(
-            path.into(),
-            Severity::Error,
-            message.into(),
-            Some(hint.to_owned()),
-        );
+        self.push(path.into(), Severity::Error, message.into(), Some(hint.to_owned()));
     }
 
     pub(crate) fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
@@ -92,19 +83,11 @@ impl Problems {
     }
 
     pub(crate) fn draft<T>(self, value: T) -> Draft<T> {
-        Draft {
-            value,
-            problems: self.0,
-        }
+        Draft { value, problems: self.0 }
     }
 
     fn push(&mut self, path: String, severity: Severity, message: String, hint: Option<String>) {
-        self.0.push(Problem {
-            path,
-            severity,
-            message,
-            hint,
-        });
+        self.0.push(Problem { path, severity, message, hint });
     }
 
     #[cfg(test)]

@@ -68,14 +68,8 @@ pub(crate) fn plan(
         rlimits: rlimits::plan(&given.rlimits, problems),
         no_new_privileges: given.no_new_privileges,
         oom_score_adj: given.oom_score_adj,
-        scheduler: given
-            .scheduler
-            .as_ref()
-            .map(|scheduler| scheduler::plan(scheduler, problems)),
-        io_priority: given
-            .io_priority
-            .as_ref()
-            .map(|priority| scheduler::io_priority(priority, problems)),
+        scheduler: given.scheduler.as_ref().map(|scheduler| scheduler::plan(scheduler, problems)),
+        io_priority: given.io_priority.as_ref().map(|priority| scheduler::io_priority(priority, problems)),
         affinity_initial,
         affinity_final,
         apparmor_profile: non_empty(&given.apparmor_profile),
@@ -96,10 +90,7 @@ fn check_command(given: &spec::Process, problems: &mut Problems) {
         problems.error("process.args", "args must not be empty");
     }
     if let Some(index) = given.args.iter().position(|arg| has_nul(arg)) {
-        problems.error(
-            format!("process.args[{index}]"),
-            "argument contains nul byte (\\x00)",
-        );
+        problems.error(format!("process.args[{index}]"), "argument contains nul byte (\\x00)");
     }
 }
 
@@ -108,11 +99,7 @@ fn terminal(given: &spec::Process, context: &ProcessContext, problems: &mut Prob
     let handed_over = given.terminal && context.detached;
     if handed_over && !context.console_socket {
         let message = "cannot allocate tty if runc will detach without setting console socket";
-        problems.error_with_hint(
-            PATH,
-            message,
-            "give --console-socket, or set process.terminal to false",
-        );
+        problems.error_with_hint(PATH, message, "give --console-socket, or set process.terminal to false");
     }
     if context.console_socket && !handed_over {
         let message = "cannot use console socket if runc will not detach or allocate tty";
@@ -152,17 +139,9 @@ fn user(given: &spec::User, context: &ProcessContext, problems: &mut Problems) -
     }
     let umask = given.umask.unwrap_or(0o022);
     if umask > 0o777 {
-        problems.error(
-            "process.user.umask",
-            format!("invalid umask {umask:#o} (0 to 0o777)"),
-        );
+        problems.error("process.user.umask", format!("invalid umask {umask:#o} (0 to 0o777)"));
     }
-    User {
-        uid: given.uid,
-        gid: given.gid,
-        additional_gids: given.additional_gids.clone(),
-        umask,
-    }
+    User { uid: given.uid, gid: given.gid, additional_gids: given.additional_gids.clone(), umask }
 }
 
 /// An empty list is not known, or has been complained about.
@@ -192,10 +171,8 @@ fn affinity(given: Option<&spec::ExecCpuAffinity>, problems: &mut Problems) -> (
         match cpu_list::parse(text) {
             Ok(cpus) => Some(cpus),
             Err(error) => {
-                problems.error(
-                    format!("process.execCPUAffinity.{name}"),
-                    format!("bad CPU affinity: {error}"),
-                );
+                problems
+                    .error(format!("process.execCPUAffinity.{name}"), format!("bad CPU affinity: {error}"));
                 None
             }
         }

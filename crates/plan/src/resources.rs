@@ -19,12 +19,7 @@ pub(crate) fn plan(linux: &spec::Linux, host: &Host, problems: &mut Problems) ->
     if host.cgroups == CgroupMode::V2 {
         warn_of_v1(&resources, problems);
     }
-    for (index, device) in resources
-        .block_io
-        .iter()
-        .flat_map(|io| &io.weight_device)
-        .enumerate()
-    {
+    for (index, device) in resources.block_io.iter().flat_map(|io| &io.weight_device).enumerate() {
         if device.weight.is_none() && device.leaf_weight.is_none() {
             problems.warn(
                 format!("{PATH}.blockIO.weightDevice[{index}]"),
@@ -40,10 +35,7 @@ fn check_devices(rules: &[spec::DeviceRule], problems: &mut Problems) {
     for (index, rule) in rules.iter().enumerate() {
         let path = |member: &str| format!("{PATH}.devices[{index}].{member}");
         if !matches!(rule.kind.as_str(), "" | "a" | "c" | "b") {
-            problems.error(
-                path("type"),
-                format!("invalid cgroup device type {:?}", rule.kind),
-            );
+            problems.error(path("type"), format!("invalid cgroup device type {:?}", rule.kind));
         }
         for (member, number) in [("major", rule.major), ("minor", rule.minor)] {
             // A negative number stands for all.
@@ -52,10 +44,7 @@ fn check_devices(rules: &[spec::DeviceRule], problems: &mut Problems) {
             }
         }
         if rule.access.is_empty() {
-            problems.error(
-                path("access"),
-                format!("device access at {index} field cannot be empty"),
-            );
+            problems.error(path("access"), format!("device access at {index} field cannot be empty"));
         } else if rule.access.contains(|c| !matches!(c, 'r' | 'w' | 'm')) {
             problems.error(
                 path("access"),
@@ -68,22 +57,15 @@ fn check_devices(rules: &[spec::DeviceRule], problems: &mut Problems) {
 fn check_memory(memory: Option<&spec::Memory>, host: &Host, problems: &mut Problems) {
     let Some(memory) = memory else { return };
     // v2 has no such setting, and a value there has never been looked at.
-    if let Some(value) = memory
-        .swappiness
-        .filter(|value| *value > 100 && host.cgroups != CgroupMode::V2)
-    {
+    if let Some(value) = memory.swappiness.filter(|value| *value > 100 && host.cgroups != CgroupMode::V2) {
         let message = format!("invalid memory swappiness value: {value} (valid range is 0-100)");
         problems.error(format!("{PATH}.memory.swappiness"), message);
     }
-    for (member, obsolete) in [
-        ("kernel", memory.kernel.is_some()),
-        ("kernelTCP", memory.kernel_tcp.is_some()),
-    ] {
+    for (member, obsolete) in
+        [("kernel", memory.kernel.is_some()), ("kernelTCP", memory.kernel_tcp.is_some())]
+    {
         if obsolete {
-            problems.warn(
-                format!("{PATH}.memory.{member}"),
-                "kernel memory limits have no effect any more",
-            );
+            problems.warn(format!("{PATH}.memory.{member}"), "kernel memory limits have no effect any more");
         }
     }
     if host.cgroups == CgroupMode::V2 {
@@ -112,15 +94,10 @@ fn check_unified(resources: &spec::Resources, host: &Host, problems: &mut Proble
     for key in resources.unified.keys() {
         let path = || format!("{PATH}.unified[{key:?}]");
         if key.contains('/') {
-            problems.error(
-                path(),
-                format!("unified resource {key:?} must be a file name (no slashes)"),
-            );
+            problems.error(path(), format!("unified resource {key:?} must be a file name (no slashes)"));
         } else if !key.contains('.') || matches!(key.as_str(), "." | "..") || key.contains('\0') {
-            problems.error(
-                path(),
-                format!("unified resource {key:?} must be in the form CONTROLLER.PARAMETER"),
-            );
+            problems
+                .error(path(), format!("unified resource {key:?} must be in the form CONTROLLER.PARAMETER"));
         }
     }
 }
@@ -130,29 +107,11 @@ fn warn_of_v1(resources: &spec::Resources, problems: &mut Problems) {
     let memory = resources.memory.as_ref();
     let cpu = resources.cpu.as_ref();
     for (member, given) in [
-        (
-            "memory.swappiness",
-            memory.is_some_and(|memory| memory.swappiness.is_some()),
-        ),
-        (
-            "memory.disableOOMKiller",
-            memory.is_some_and(|memory| memory.disable_oom_killer == Some(true)),
-        ),
-        (
-            "cpu.realtimeRuntime",
-            cpu.is_some_and(|cpu| cpu.realtime_runtime.is_some()),
-        ),
-        (
-            "cpu.realtimePeriod",
-            cpu.is_some_and(|cpu| cpu.realtime_period.is_some()),
-        ),
-        (
-            "network",
-            resources
-                .network
-                .as_ref()
-                .is_some_and(|network| *network != spec::Network::default()),
-        ),
+        ("memory.swappiness", memory.is_some_and(|memory| memory.swappiness.is_some())),
+        ("memory.disableOOMKiller", memory.is_some_and(|memory| memory.disable_oom_killer == Some(true))),
+        ("cpu.realtimeRuntime", cpu.is_some_and(|cpu| cpu.realtime_runtime.is_some())),
+        ("cpu.realtimePeriod", cpu.is_some_and(|cpu| cpu.realtime_period.is_some())),
+        ("network", resources.network.as_ref().is_some_and(|network| *network != spec::Network::default())),
     ] {
         if given {
             problems.warn(format!("{PATH}.{member}"), "it has no effect with cgroup v2");
@@ -174,32 +133,17 @@ mod tests {
     #[test]
     fn device_rules_are_checked() {
         for (rule, expected) in [
-            (
-                r#""type":"z","access":"r""#,
-                "devices[0].type: invalid cgroup device type \"z\"",
-            ),
-            (
-                r#""type":"p","access":"r""#,
-                "devices[0].type: invalid cgroup device type \"p\"",
-            ),
-            (
-                r#""type":"c""#,
-                "devices[0].access: device access at 0 field cannot be empty",
-            ),
+            (r#""type":"z","access":"r""#, "devices[0].type: invalid cgroup device type \"z\""),
+            (r#""type":"p","access":"r""#, "devices[0].type: invalid cgroup device type \"p\""),
+            (r#""type":"c""#, "devices[0].access: device access at 0 field cannot be empty"),
             (
                 r#""major":4294967296,"minor":-1,"access":"r""#,
                 "devices[0].major: invalid device number: 4294967296",
             ),
-            (
-                r#""access":"rx""#,
-                "devices[0].access: invalid device access \"rx\" (some of r, w and m)",
-            ),
+            (r#""access":"rx""#, "devices[0].access: invalid device access \"rx\" (some of r, w and m)"),
         ] {
             let resources = format!(r#"{{"devices":[{{"allow":true,{rule}}}]}}"#);
-            assert_eq!(
-                on(CgroupMode::V2, &resources),
-                [format!("linux.resources.{expected}")]
-            );
+            assert_eq!(on(CgroupMode::V2, &resources), [format!("linux.resources.{expected}")]);
         }
     }
 
@@ -214,10 +158,7 @@ mod tests {
         let expected =
             "linux.resources.memory.swappiness: invalid memory swappiness value: 101 (valid range is 0-100)";
         assert_eq!(on(CgroupMode::V1, r#"{"memory":{"swappiness":101}}"#), [expected]);
-        assert_eq!(
-            on(CgroupMode::Hybrid, r#"{"memory":{"swappiness":101}}"#),
-            [expected]
-        );
+        assert_eq!(on(CgroupMode::Hybrid, r#"{"memory":{"swappiness":101}}"#), [expected]);
         assert_eq!(on(CgroupMode::V1, r#"{"memory":{"swappiness":100}}"#), [""; 0]);
         let expected = "linux.resources.memory.swappiness: it has no effect with cgroup v2";
         assert_eq!(on(CgroupMode::V2, r#"{"memory":{"swappiness":101}}"#), [expected]);
@@ -235,28 +176,17 @@ mod tests {
     #[test]
     fn swap_must_fit_the_memory_limit_on_v2() {
         for (memory, expected) in [
-            (
-                r#"{"swap":5}"#,
-                Some("swap: unable to set swap limit without memory limit"),
-            ),
-            (
-                r#"{"limit":-2,"swap":5}"#,
-                Some("limit: invalid memory value: -2"),
-            ),
-            (
-                r#"{"limit":9,"swap":8}"#,
-                Some("swap: memory+swap limit should be >= memory limit"),
-            ),
+            (r#"{"swap":5}"#, Some("swap: unable to set swap limit without memory limit")),
+            (r#"{"limit":-2,"swap":5}"#, Some("limit: invalid memory value: -2")),
+            (r#"{"limit":9,"swap":8}"#, Some("swap: memory+swap limit should be >= memory limit")),
             (r#"{"limit":9,"swap":9}"#, None),
             (r#"{"limit":9,"swap":-1}"#, None),
             (r#"{"limit":9,"swap":0}"#, None),
             (r#"{"limit":-1,"swap":5}"#, None),
             (r#"{"swap":-1}"#, None),
         ] {
-            let expected: Vec<_> = expected
-                .iter()
-                .map(|text| format!("linux.resources.memory.{text}"))
-                .collect();
+            let expected: Vec<_> =
+                expected.iter().map(|text| format!("linux.resources.memory.{text}")).collect();
             let resources = format!(r#"{{"memory":{memory}}}"#);
             assert_eq!(on(CgroupMode::V2, &resources), expected, "{memory}");
             assert_eq!(on(CgroupMode::V1, &resources), [""; 0], "{memory}");
@@ -276,28 +206,13 @@ mod tests {
     #[test]
     fn unified_keys_are_file_names() {
         for (key, expected) in [
-            (
-                "a/b.c",
-                "unified resource \"a/b.c\" must be a file name (no slashes)",
-            ),
-            (
-                "../x",
-                "unified resource \"../x\" must be a file name (no slashes)",
-            ),
-            (
-                "memory",
-                "unified resource \"memory\" must be in the form CONTROLLER.PARAMETER",
-            ),
-            (
-                "..",
-                "unified resource \"..\" must be in the form CONTROLLER.PARAMETER",
-            ),
+            ("a/b.c", "unified resource \"a/b.c\" must be a file name (no slashes)"),
+            ("../x", "unified resource \"../x\" must be a file name (no slashes)"),
+            ("memory", "unified resource \"memory\" must be in the form CONTROLLER.PARAMETER"),
+            ("..", "unified resource \"..\" must be in the form CONTROLLER.PARAMETER"),
         ] {
             let complaints = on(CgroupMode::V2, &format!(r#"{{"unified":{{"{key}":"1"}}}}"#));
-            assert_eq!(
-                complaints,
-                [format!("linux.resources.unified[{key:?}]: {expected}")]
-            );
+            assert_eq!(complaints, [format!("linux.resources.unified[{key:?}]: {expected}")]);
         }
     }
 

@@ -35,25 +35,10 @@ pub(crate) fn plan(
     if propagation.is_none() && !name.is_empty() {
         problems.error(PATH, format!("rootfsPropagation={name} is not supported"));
     }
-    if request.no_pivot
-        && matches!(
-            propagation,
-            Some(Propagation {
-                kind: PropagationKind::Private,
-                ..
-            })
-        )
-    {
-        problems.error(
-            PATH,
-            "rootfsPropagation of [r]private is not safe without pivot_root",
-        );
+    if request.no_pivot && matches!(propagation, Some(Propagation { kind: PropagationKind::Private, .. })) {
+        problems.error(PATH, "rootfsPropagation of [r]private is not safe without pivot_root");
     }
-    Root {
-        readonly: given.is_some_and(|root| root.readonly),
-        propagation,
-        no_pivot: request.no_pivot,
-    }
+    Root { readonly: given.is_some_and(|root| root.readonly), propagation, no_pivot: request.no_pivot }
 }
 
 /// `linux.maskedPaths` and `linux.readonlyPaths`.
@@ -62,17 +47,11 @@ pub(crate) fn restricted_paths(
     mount: &Ns,
     problems: &mut Problems,
 ) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let lists = [
-        ("linux.maskedPaths", &linux.masked_paths),
-        ("linux.readonlyPaths", &linux.readonly_paths),
-    ];
+    let lists = [("linux.maskedPaths", &linux.masked_paths), ("linux.readonlyPaths", &linux.readonly_paths)];
     if !mount.is_private()
         && let Some((path, _)) = lists.iter().find(|(_, list)| !list.is_empty())
     {
-        problems.error(
-            *path,
-            "unable to restrict sys entries without a private MNT namespace",
-        );
+        problems.error(*path, "unable to restrict sys entries without a private MNT namespace");
     }
     let [masked, readonly] = lists.map(|(path, list)| clean(path, list, problems));
     (masked, readonly)
@@ -88,10 +67,7 @@ fn clean(path: &str, list: &[String], problems: &mut Problems) -> Vec<PathBuf> {
             problems.error(path(), "path contains nul byte (\\x00)");
         }
         if !given.starts_with('/') {
-            problems.warn(
-                path(),
-                format!("{given:?} is not absolute, using it as relative to /"),
-            );
+            problems.warn(path(), format!("{given:?} is not absolute, using it as relative to /"));
         }
         let clean = absolute(given);
         if seen.insert(clean.clone()) {
@@ -115,18 +91,11 @@ mod tests {
 
     #[test]
     fn the_root_is_relative_to_the_bundle() {
-        for (path, expected) in [
-            ("rootfs", "/b/rootfs"),
-            ("", "/b"),
-            ("./x/../y/", "/b/y"),
-            ("/r//s", "/r/s"),
-            ("../r", "/r"),
-        ] {
+        for (path, expected) in
+            [("rootfs", "/b/rootfs"), ("", "/b"), ("./x/../y/", "/b/y"), ("/r//s", "/r/s"), ("../r", "/r")]
+        {
             let mut case = Case::bare();
-            case.spec.root = Some(spec::Root {
-                path: path.into(),
-                readonly: true,
-            });
+            case.spec.root = Some(spec::Root { path: path.into(), readonly: true });
             let plan = case.plan();
             assert_eq!(plan.rootfs.to_str(), Some(expected), "{path}");
             assert!(plan.root.readonly);
@@ -136,28 +105,16 @@ mod tests {
     #[test]
     fn a_nul_is_refused() {
         let mut case = Case::bare();
-        case.spec.root = Some(spec::Root {
-            path: "a\0".into(),
-            readonly: false,
-        });
-        assert_eq!(
-            case.complaints(),
-            ["root.path: invalid rootfs: path contains nul byte (\\x00)"]
-        );
+        case.spec.root = Some(spec::Root { path: "a\0".into(), readonly: false });
+        assert_eq!(case.complaints(), ["root.path: invalid rootfs: path contains nul byte (\\x00)"]);
     }
 
     #[test]
     fn propagation_is_read() {
         let of = |name| Case::linux(&format!(r#"{{"rootfsPropagation":"{name}"}}"#));
-        let expected = Propagation {
-            kind: PropagationKind::Shared,
-            recursive: false,
-        };
+        let expected = Propagation { kind: PropagationKind::Shared, recursive: false };
         assert_eq!(of("shared").plan().root.propagation, Some(expected));
-        let expected = Propagation {
-            kind: PropagationKind::Unbindable,
-            recursive: true,
-        };
+        let expected = Propagation { kind: PropagationKind::Unbindable, recursive: true };
         assert_eq!(of("runbindable").plan().root.propagation, Some(expected));
         assert_eq!(of("").plan().root.propagation, None);
         let expected = "linux.rootfsPropagation: rootfsPropagation=open is not supported";
@@ -181,10 +138,7 @@ mod tests {
         let masked = Case::linux(r#"{"maskedPaths":["/a"]}"#);
         assert_eq!(masked.complaints(), [format!("linux.maskedPaths: {expected}")]);
         let readonly = Case::linux(r#"{"readonlyPaths":["/a"]}"#);
-        assert_eq!(
-            readonly.complaints(),
-            [format!("linux.readonlyPaths: {expected}")]
-        );
+        assert_eq!(readonly.complaints(), [format!("linux.readonlyPaths: {expected}")]);
     }
 
     #[test]

@@ -5,15 +5,8 @@ use brig_spec as spec;
 use crate::{Scheduler, problem::Problems};
 
 /// Policies of sched_setattr(2), each at the place of its number.
-const POLICIES: [&str; 7] = [
-    "SCHED_OTHER",
-    "SCHED_FIFO",
-    "SCHED_RR",
-    "SCHED_BATCH",
-    "SCHED_ISO",
-    "SCHED_IDLE",
-    "SCHED_DEADLINE",
-];
+const POLICIES: [&str; 7] =
+    ["SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "SCHED_ISO", "SCHED_IDLE", "SCHED_DEADLINE"];
 
 /// Flags of sched_setattr(2), from bit 0 on.
 const FLAGS: [&str; 7] = [
@@ -29,29 +22,19 @@ const FLAGS: [&str; 7] = [
 pub(crate) fn plan(given: &spec::Scheduler, problems: &mut Problems) -> Scheduler {
     const PATH: &str = "process.scheduler";
     let name = given.policy.as_str();
-    let policy = match POLICIES
-        .iter()
-        .position(|policy| *policy == name)
-        .map(u32::try_from)
-    {
+    let policy = match POLICIES.iter().position(|policy| *policy == name).map(u32::try_from) {
         Some(Ok(number)) => number,
         _ if name.is_empty() => {
             problems.error(format!("{PATH}.policy"), "scheduler policy is required");
             0
         }
         _ => {
-            problems.error(
-                format!("{PATH}.policy"),
-                format!("invalid scheduler policy: {name}"),
-            );
+            problems.error(format!("{PATH}.policy"), format!("invalid scheduler policy: {name}"));
             0
         }
     };
     if matches!(name, "SCHED_OTHER" | "SCHED_BATCH") && !(-20..=19).contains(&given.nice) {
-        let message = format!(
-            "invalid scheduler.nice: {} when scheduler.policy is {name}",
-            given.nice
-        );
+        let message = format!("invalid scheduler.nice: {} when scheduler.policy is {name}", given.nice);
         problems.error(format!("{PATH}.nice"), message);
     }
     let real_time = matches!(name, "SCHED_FIFO" | "SCHED_RR");
@@ -59,10 +42,7 @@ pub(crate) fn plan(given: &spec::Scheduler, problems: &mut Problems) -> Schedule
         let message = "scheduler.priority can only be specified for SchedFIFO or SchedRR policy";
         problems.error(format!("{PATH}.priority"), message);
     } else if real_time && !(1..=99).contains(&given.priority) {
-        let message = format!(
-            "invalid scheduler.priority: {} (1 to 99 with {name})",
-            given.priority
-        );
+        let message = format!("invalid scheduler.priority: {} (1 to 99 with {name})", given.priority);
         problems.error(format!("{PATH}.priority"), message);
     }
     if name != "SCHED_DEADLINE" && (given.runtime, given.deadline, given.period) != (0, 0, 0) {
@@ -81,16 +61,14 @@ pub(crate) fn plan(given: &spec::Scheduler, problems: &mut Problems) -> Schedule
 }
 
 fn flags(names: &[String], problems: &mut Problems) -> u64 {
-    names.iter().enumerate().fold(0, |set, (index, name)| {
-        match FLAGS.iter().position(|flag| flag == name) {
-            Some(bit) => set | 1 << bit,
-            None => {
-                problems.error(
-                    format!("process.scheduler.flags[{index}]"),
-                    format!("invalid scheduler flag: {name}"),
-                );
-                set
-            }
+    names.iter().enumerate().fold(0, |set, (index, name)| match FLAGS.iter().position(|flag| flag == name) {
+        Some(bit) => set | 1 << bit,
+        None => {
+            problems.error(
+                format!("process.scheduler.flags[{index}]"),
+                format!("invalid scheduler flag: {name}"),
+            );
+            set
         }
     })
 }
@@ -101,20 +79,15 @@ pub(crate) fn io_priority(given: &spec::IoPriority, problems: &mut Problems) -> 
     const CLASS_SHIFT: u32 = 13;
     let level = u16::try_from(given.priority).ok().filter(|level| *level <= 7);
     if level.is_none() {
-        problems.error(
-            format!("{PATH}.priority"),
-            format!("invalid ioPriority.Priority: {}", given.priority),
-        );
+        problems
+            .error(format!("{PATH}.priority"), format!("invalid ioPriority.Priority: {}", given.priority));
     }
     let class = match given.class.as_str() {
         "IOPRIO_CLASS_RT" => 1,
         "IOPRIO_CLASS_BE" => 2,
         "IOPRIO_CLASS_IDLE" => 3,
         unknown => {
-            problems.error(
-                format!("{PATH}.class"),
-                format!("invalid ioPriority.Class: {unknown:?}"),
-            );
+            problems.error(format!("{PATH}.class"), format!("invalid ioPriority.Class: {unknown:?}"));
             0
         }
     };
@@ -127,10 +100,7 @@ mod tests {
     use crate::testing::complaints;
 
     fn scheduler(policy: &str) -> spec::Scheduler {
-        spec::Scheduler {
-            policy: policy.to_owned(),
-            ..Default::default()
-        }
+        spec::Scheduler { policy: policy.to_owned(), ..Default::default() }
     }
 
     fn of(given: spec::Scheduler) -> Vec<String> {
@@ -142,77 +112,38 @@ mod tests {
     #[test]
     fn names_become_numbers() {
         let given = spec::Scheduler {
-            flags: vec![
-                "SCHED_FLAG_RESET_ON_FORK".into(),
-                "SCHED_FLAG_UTIL_CLAMP_MAX".into(),
-            ],
+            flags: vec!["SCHED_FLAG_RESET_ON_FORK".into(), "SCHED_FLAG_UTIL_CLAMP_MAX".into()],
             runtime: 1,
             deadline: 2,
             period: 3,
             ..scheduler("SCHED_DEADLINE")
         };
         let planned = plan(&given, &mut Problems::default());
-        let expected = Scheduler {
-            policy: 6,
-            flags: 0x41,
-            runtime: 1,
-            deadline: 2,
-            period: 3,
-            ..Scheduler::default()
-        };
+        let expected =
+            Scheduler { policy: 6, flags: 0x41, runtime: 1, deadline: 2, period: 3, ..Scheduler::default() };
         assert_eq!(planned, expected);
         assert_eq!(of(given), [""; 0]);
-        assert_eq!(
-            of(spec::Scheduler {
-                priority: 99,
-                ..scheduler("SCHED_RR")
-            }),
-            [""; 0]
-        );
-        assert_eq!(
-            of(spec::Scheduler {
-                nice: -20,
-                ..scheduler("SCHED_BATCH")
-            }),
-            [""; 0]
-        );
+        assert_eq!(of(spec::Scheduler { priority: 99, ..scheduler("SCHED_RR") }), [""; 0]);
+        assert_eq!(of(spec::Scheduler { nice: -20, ..scheduler("SCHED_BATCH") }), [""; 0]);
     }
 
     #[test]
     fn the_policy_must_be_known() {
-        assert_eq!(
-            of(scheduler("")),
-            ["process.scheduler.policy: scheduler policy is required"]
-        );
-        assert_eq!(
-            of(scheduler("SCHED_X")),
-            ["process.scheduler.policy: invalid scheduler policy: SCHED_X"]
-        );
+        assert_eq!(of(scheduler("")), ["process.scheduler.policy: scheduler policy is required"]);
+        assert_eq!(of(scheduler("SCHED_X")), ["process.scheduler.policy: invalid scheduler policy: SCHED_X"]);
     }
 
     #[test]
     fn nice_values_have_a_range() {
         let expected =
             "process.scheduler.nice: invalid scheduler.nice: 20 when scheduler.policy is SCHED_OTHER";
-        assert_eq!(
-            of(spec::Scheduler {
-                nice: 20,
-                ..scheduler("SCHED_OTHER")
-            }),
-            [expected]
-        );
+        assert_eq!(of(spec::Scheduler { nice: 20, ..scheduler("SCHED_OTHER") }), [expected]);
     }
 
     #[test]
     fn priorities_are_for_real_time() {
         let expected = "process.scheduler.priority: scheduler.priority can only be specified for SchedFIFO or SchedRR policy";
-        assert_eq!(
-            of(spec::Scheduler {
-                priority: 1,
-                ..scheduler("SCHED_BATCH")
-            }),
-            [expected]
-        );
+        assert_eq!(of(spec::Scheduler { priority: 1, ..scheduler("SCHED_BATCH") }), [expected]);
         let expected = "process.scheduler.priority: invalid scheduler.priority: 0 (1 to 99 with SCHED_FIFO)";
         assert_eq!(of(scheduler("SCHED_FIFO")), [expected]);
     }
@@ -220,44 +151,22 @@ mod tests {
     #[test]
     fn deadlines_are_for_their_policy() {
         let expected = "process.scheduler: scheduler runtime/deadline/period can only be specified for SchedDeadline policy";
-        assert_eq!(
-            of(spec::Scheduler {
-                period: 1,
-                ..scheduler("SCHED_IDLE")
-            }),
-            [expected]
-        );
+        assert_eq!(of(spec::Scheduler { period: 1, ..scheduler("SCHED_IDLE") }), [expected]);
     }
 
     #[test]
     fn flags_must_be_known() {
-        let given = spec::Scheduler {
-            flags: vec!["X".into()],
-            ..scheduler("SCHED_OTHER")
-        };
-        assert_eq!(
-            of(given),
-            ["process.scheduler.flags[0]: invalid scheduler flag: X"]
-        );
+        let given = spec::Scheduler { flags: vec!["X".into()], ..scheduler("SCHED_OTHER") };
+        assert_eq!(of(given), ["process.scheduler.flags[0]: invalid scheduler flag: X"]);
     }
 
     #[test]
     fn io_priorities_are_packed() {
         let of = |class: &str, priority| {
-            let given = spec::IoPriority {
-                class: class.to_owned(),
-                priority,
-            };
+            let given = spec::IoPriority { class: class.to_owned(), priority };
             let mut problems = Problems::default();
             let value = io_priority(&given, &mut problems);
-            (
-                value,
-                problems
-                    .into_vec()
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>(),
-            )
+            (value, problems.into_vec().iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         assert_eq!(of("IOPRIO_CLASS_RT", 0), (0x2000, vec![]));
         assert_eq!(of("IOPRIO_CLASS_BE", 7), (0x4007, vec![]));
@@ -270,9 +179,6 @@ mod tests {
             of("IOPRIO_CLASS_RT", -1).1,
             ["process.ioPriority.priority: invalid ioPriority.Priority: -1"]
         );
-        assert_eq!(
-            of("x", 0).1,
-            ["process.ioPriority.class: invalid ioPriority.Class: \"x\""]
-        );
+        assert_eq!(of("x", 0).1, ["process.ioPriority.class: invalid ioPriority.Class: \"x\""]);
     }
 }

@@ -11,10 +11,7 @@ const PATH: &str = "linux.seccomp";
 /// The filter, checked. `None` for a section that is as good as absent.
 pub(crate) fn plan(given: &spec::Seccomp, problems: &mut Problems) -> Option<spec::Seccomp> {
     if given.default_action.is_empty() && given.syscalls.is_empty() {
-        problems.warn(
-            PATH,
-            "without a default action and without rules there is no filter",
-        );
+        problems.warn(PATH, "without a default action and without rules there is no filter");
         return None;
     }
     if let Err(error) = Profile::from_spec(given) {
@@ -27,10 +24,7 @@ pub(crate) fn plan(given: &spec::Seccomp, problems: &mut Problems) -> Option<spe
         problems.error(format!("{PATH}.listenerPath"), "path contains nul byte (\\x00)");
     }
     if !given.listener_metadata.is_empty() && given.listener_path.is_empty() {
-        problems.warn(
-            format!("{PATH}.listenerMetadata"),
-            "it has no effect without listenerPath",
-        );
+        problems.warn(format!("{PATH}.listenerMetadata"), "it has no effect without listenerPath");
     }
     if given.default_errno_ret.is_some() && !takes_errno(&given.default_action) {
         warn_of_errno("defaultErrnoRet", &given.default_action, problems);
@@ -40,10 +34,7 @@ pub(crate) fn plan(given: &spec::Seccomp, problems: &mut Problems) -> Option<spe
             warn_of_errno(&format!("syscalls[{index}].errnoRet"), &rule.action, problems);
         }
         if rule.names.is_empty() {
-            problems.warn(
-                format!("{PATH}.syscalls[{index}].names"),
-                "a rule without names has no effect",
-            );
+            problems.warn(format!("{PATH}.syscalls[{index}].names"), "a rule without names has no effect");
         }
     }
     Some(given.clone())
@@ -54,10 +45,7 @@ fn takes_errno(action: &str) -> bool {
 }
 
 fn warn_of_errno(member: &str, action: &str, problems: &mut Problems) {
-    problems.warn(
-        format!("{PATH}.{member}"),
-        format!("{action} has no error number"),
-    );
+    problems.warn(format!("{PATH}.{member}"), format!("{action} has no error number"));
 }
 
 #[cfg(test)]
@@ -69,10 +57,7 @@ mod tests {
     }
 
     fn rule(rule: &str) -> Vec<String> {
-        of(&format!(
-            r#"{{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{rule}]}}"#
-        ))
-        .complaints()
+        of(&format!(r#"{{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{rule}]}}"#)).complaints()
     }
 
     #[test]
@@ -117,10 +102,7 @@ mod tests {
             assert_eq!(of(text).complaints(), [expected]);
         }
         let expected = "linux.seccomp.syscalls[0].args[0].op: string X is not a valid operator for seccomp";
-        assert_eq!(
-            rule(r#"{"names":["read"],"action":"SCMP_ACT_ALLOW","args":[{"op":"X"}]}"#),
-            [expected]
-        );
+        assert_eq!(rule(r#"{"names":["read"],"action":"SCMP_ACT_ALLOW","args":[{"op":"X"}]}"#), [expected]);
         let expected = "linux.seccomp.syscalls[0].action: string X is not a valid action for seccomp";
         assert_eq!(rule(r#"{"names":["read"],"action":"X"}"#), [expected]);
     }
@@ -128,10 +110,7 @@ mod tests {
     #[test]
     fn an_agent_needs_a_socket_and_leaves_write_alone() {
         let expected = "linux.seccomp.listenerPath: seccomp listenerPath is not set";
-        assert_eq!(
-            rule(r#"{"names":["mkdir"],"action":"SCMP_ACT_NOTIFY"}"#),
-            [expected]
-        );
+        assert_eq!(rule(r#"{"names":["mkdir"],"action":"SCMP_ACT_NOTIFY"}"#), [expected]);
         let complaints = rule(r#"{"names":["write"],"action":"SCMP_ACT_NOTIFY"}"#);
         assert!(
             complaints[0].ends_with("SCMP_ACT_NOTIFY cannot be used for the write syscall"),
@@ -149,10 +128,7 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_a_warning() {
         let expected = "linux.seccomp.syscalls[0].errnoRet: SCMP_ACT_ALLOW has no error number";
-        assert_eq!(
-            rule(r#"{"names":["read"],"action":"SCMP_ACT_ALLOW","errnoRet":1}"#),
-            [expected]
-        );
+        assert_eq!(rule(r#"{"names":["read"],"action":"SCMP_ACT_ALLOW","errnoRet":1}"#), [expected]);
         let expected = "linux.seccomp.syscalls[0].names: a rule without names has no effect";
         assert_eq!(rule(r#"{"names":[],"action":"SCMP_ACT_ALLOW"}"#), [expected]);
         let case = of(r#"{"defaultAction":"SCMP_ACT_KILL","defaultErrnoRet":1,"listenerMetadata":"x"}"#);

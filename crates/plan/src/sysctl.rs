@@ -30,21 +30,14 @@ pub(crate) fn plan(
     let own_network = match &namespaces.network {
         Ns::Host => false,
         Ns::New => true,
-        Ns::Join(path) => !host
-            .own_namespaces
-            .iter()
-            .any(|own| request.bundle.join(own) == *path),
+        Ns::Join(path) => !host.own_namespaces.iter().any(|own| request.bundle.join(own) == *path),
     };
     let mut sysctls = Vec::with_capacity(linux.sysctl.len());
     for (key, value) in &linux.sysctl {
         let dotted = dotted(key);
         let refusal = match path(&dotted) {
             Some(path) => {
-                sysctls.push(Sysctl {
-                    key: key.clone(),
-                    path,
-                    value: value.clone(),
-                });
+                sysctls.push(Sysctl { key: key.clone(), path, value: value.clone() });
                 refusal(&dotted, namespaces, own_network)
             }
             None => Some(format!("sysctl {key:?} is not a valid name")),
@@ -97,9 +90,9 @@ fn refusal(key: &str, namespaces: &Namespaces, own_network: bool) -> Option<Stri
     }
     match key {
         "kernel.domainname" if namespaces.uts.is_private() => None,
-        "kernel.hostname" if namespaces.uts.is_private() => Some(format!(
-            "sysctl {key:?} is not allowed as it conflicts with the OCI \"hostname\" field"
-        )),
+        "kernel.hostname" if namespaces.uts.is_private() => {
+            Some(format!("sysctl {key:?} is not allowed as it conflicts with the OCI \"hostname\" field"))
+        }
         _ => Some(format!("sysctl {key:?} is not in a separate kernel namespace")),
     }
 }
@@ -113,15 +106,8 @@ mod tests {
     fn of(key: &str, own: &[&str]) -> Vec<String> {
         let namespaces: Vec<_> = own.iter().map(|kind| format!(r#"{{"type":"{kind}"}}"#)).collect();
         let maps = r#""uidMappings":[{"size":1}],"gidMappings":[{"size":1}]"#;
-        let maps = if own.contains(&"user") {
-            maps
-        } else {
-            r#""uidMappings":null"#
-        };
-        let text = format!(
-            r#"{{{maps},"namespaces":[{}],"sysctl":{{"{key}":"1"}}}}"#,
-            namespaces.join(",")
-        );
+        let maps = if own.contains(&"user") { maps } else { r#""uidMappings":null"# };
+        let text = format!(r#"{{{maps},"namespaces":[{}],"sysctl":{{"{key}":"1"}}}}"#, namespaces.join(","));
         Case::linux(&text).complaints()
     }
 
@@ -144,57 +130,29 @@ mod tests {
     #[test]
     fn parameters_of_the_host_are_refused() {
         for (key, own, expected) in [
-            (
-                "kernel.msgmax",
-                "uts",
-                "sysctl \"kernel.msgmax\" is not allowed in the hosts ipc namespace",
-            ),
-            (
-                "fs.mqueue.x",
-                "uts",
-                "sysctl \"fs.mqueue.x\" is not allowed in the hosts ipc namespace",
-            ),
-            (
-                "net/core/x",
-                "ipc",
-                "sysctl \"net.core.x\" not allowed in host network namespace",
-            ),
+            ("kernel.msgmax", "uts", "sysctl \"kernel.msgmax\" is not allowed in the hosts ipc namespace"),
+            ("fs.mqueue.x", "uts", "sysctl \"fs.mqueue.x\" is not allowed in the hosts ipc namespace"),
+            ("net/core/x", "ipc", "sysctl \"net.core.x\" not allowed in host network namespace"),
             (
                 "kernel.domainname",
                 "ipc",
                 "sysctl \"kernel.domainname\" is not in a separate kernel namespace",
             ),
-            (
-                "kernel.hostname",
-                "ipc",
-                "sysctl \"kernel.hostname\" is not in a separate kernel namespace",
-            ),
+            ("kernel.hostname", "ipc", "sysctl \"kernel.hostname\" is not in a separate kernel namespace"),
             (
                 "kernel.hostname",
                 "uts",
                 "sysctl \"kernel.hostname\" is not allowed as it conflicts with the OCI \"hostname\" field",
             ),
-            (
-                "user.x",
-                "ipc",
-                "setting ucounts without a user namespace not allowed: user.x",
-            ),
+            ("user.x", "ipc", "setting ucounts without a user namespace not allowed: user.x"),
             (
                 "kernel.core_pattern",
                 "ipc",
                 "sysctl \"kernel.core_pattern\" is not in a separate kernel namespace",
             ),
-            (
-                "vm.swappiness",
-                "ipc",
-                "sysctl \"vm.swappiness\" is not in a separate kernel namespace",
-            ),
+            ("vm.swappiness", "ipc", "sysctl \"vm.swappiness\" is not in a separate kernel namespace"),
         ] {
-            assert_eq!(
-                of(key, &[own]),
-                [format!("linux.sysctl[{key:?}]: {expected}")],
-                "{key}"
-            );
+            assert_eq!(of(key, &[own]), [format!("linux.sysctl[{key:?}]: {expected}")], "{key}");
         }
     }
 
@@ -210,33 +168,14 @@ mod tests {
 
     #[test]
     fn names_lead_nowhere_else() {
-        for key in [
-            "net.",
-            "net//x",
-            "net/../kernel/x",
-            "net/./x",
-            "",
-            ".net",
-            "net....kernel.x",
-            "net.a\0b",
-        ] {
+        for key in ["net.", "net//x", "net/../kernel/x", "net/./x", "", ".net", "net....kernel.x", "net.a\0b"]
+        {
             let mut problems = Problems::default();
-            let linux = spec::Linux {
-                sysctl: [(key.to_owned(), String::new())].into(),
-                ..Default::default()
-            };
-            let network = Namespaces {
-                network: Ns::New,
-                ..Default::default()
-            };
+            let linux =
+                spec::Linux { sysctl: [(key.to_owned(), String::new())].into(), ..Default::default() };
+            let network = Namespaces { network: Ns::New, ..Default::default() };
             assert_eq!(
-                plan(
-                    &linux,
-                    &network,
-                    &Request::default(),
-                    &Host::default(),
-                    &mut problems
-                ),
+                plan(&linux, &network, &Request::default(), &Host::default(), &mut problems),
                 [],
                 "{key}"
             );
@@ -249,14 +188,8 @@ mod tests {
     fn names_become_paths() {
         for (key, expected) in [
             ("net.ipv4.ip_forward", "net/ipv4/ip_forward"),
-            (
-                "net/ipv4/conf/eth0.100/rp_filter",
-                "net/ipv4/conf/eth0.100/rp_filter",
-            ),
-            (
-                "net.ipv4.conf.eth0/100.rp_filter",
-                "net/ipv4/conf/eth0.100/rp_filter",
-            ),
+            ("net/ipv4/conf/eth0.100/rp_filter", "net/ipv4/conf/eth0.100/rp_filter"),
+            ("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"),
         ] {
             assert_eq!(path(&dotted(key)), Some(PathBuf::from(expected)), "{key}");
         }

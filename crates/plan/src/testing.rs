@@ -31,13 +31,7 @@ impl Case {
     /// As [`Case::new`], for a caller who is not root.
     pub(crate) fn rootless() -> Self {
         let case = Self::of(brig_spec::default::spec(true, true, 1000, 1000));
-        Self {
-            host: Host {
-                euid: 1000,
-                ..Host::default()
-            },
-            ..case
-        }
+        Self { host: Host { euid: 1000, ..Host::default() }, ..case }
     }
 
     /// A process and a root, and nothing else.
@@ -54,17 +48,8 @@ impl Case {
         if let Some(process) = &mut spec.process {
             process.terminal = false;
         }
-        let request = Request {
-            id: "c1".into(),
-            bundle: "/b".into(),
-            detached: true,
-            ..Request::default()
-        };
-        Self {
-            spec,
-            request,
-            host: Host::default(),
-        }
+        let request = Request { id: "c1".into(), bundle: "/b".into(), detached: true, ..Request::default() };
+        Self { spec, request, host: Host::default() }
     }
 
     /// [`Case::bare`] with `text` as its `linux`.

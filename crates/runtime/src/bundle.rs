@@ -31,9 +31,7 @@ impl Bundle {
     /// The directory or the file is missing, or the file is not a configuration: the error has the JSON path.
     pub fn enter(dir: Option<&Path>) -> Result<Self> {
         if let Some(dir) = dir {
-            rustix::process::chdir(dir)
-                .on_path("chdir", dir)
-                .doing(|| "entering the bundle")?;
+            rustix::process::chdir(dir).on_path("chdir", dir).doing(|| "entering the bundle")?;
         }
         let dir = rustix::process::getcwd(Vec::new()).on("getcwd", "")?;
         let dir = PathBuf::from(OsString::from_vec(dir.into_bytes()));
@@ -59,14 +57,8 @@ pub fn open_rootfs(path: &Path) -> Result<OwnedFd> {
     openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(|e| {
         let error = match e {
             Errno::LOOP => Error::config("invalid rootfs: not an absolute path, or a symlink"),
-            e => Error::config(format!(
-                "invalid rootfs: stat {}: {}",
-                path.display(),
-                errno_text(e)
-            )),
+            e => Error::config(format!("invalid rootfs: stat {}: {}", path.display(), errno_text(e))),
         };
-        error
-            .with_errno(e)
-            .hint("root.path must name an existing directory, without links")
+        error.with_errno(e).hint("root.path must name an existing directory, without links")
     })
 }

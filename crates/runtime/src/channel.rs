@@ -107,13 +107,8 @@ impl Channel {
     ///
     /// EMFILE and its like.
     pub fn pair() -> Result<(Self, Self)> {
-        let (a, b) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .on("socketpair", "")?;
+        let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .on("socketpair", "")?;
         Ok((Self { socket: a }, Self { socket: b }))
     }
 
@@ -145,10 +140,7 @@ impl Channel {
             b'S' => ToChild::Source,
             GO => ToChild::Go,
             other => {
-                return Err(Error::new(
-                    Kind::Internal,
-                    format!("unknown message {other} from the command"),
-                ));
+                return Err(Error::new(Kind::Internal, format!("unknown message {other} from the command")));
             }
         };
         Ok(Some((what, fd)))
@@ -156,27 +148,13 @@ impl Channel {
 
     /// Says something to the command, from the made process. Failure is ignored: without a command there is nobody to tell.
     pub fn report(&self, what: &FromChild) {
-        let plain = |tag, value| {
-            (
-                Head {
-                    tag,
-                    value,
-                    ..Head::default()
-                },
-                Vec::new(),
-                None,
-            )
-        };
+        let plain = |tag, value| (Head { tag, value, ..Head::default() }, Vec::new(), None);
         let (head, text, fd) = match what {
             FromChild::NeedIdMaps => plain(tag::NEED_ID_MAPS, 0),
             FromChild::RootfsReady => plain(tag::ROOTFS_READY, 0),
             FromChild::NeedSource(index) => plain(tag::NEED_SOURCE, i64::try_from(*index).unwrap_or(-1)),
             FromChild::Cloned(pid, fd) => (
-                Head {
-                    tag: abi::Tag::Cloned as u16,
-                    value: i64::from(*pid),
-                    ..Head::default()
-                },
+                Head { tag: abi::Tag::Cloned as u16, value: i64::from(*pid), ..Head::default() },
                 Vec::new(),
                 Some(fd.as_fd()),
             ),
@@ -187,18 +165,10 @@ impl Channel {
                     value: kind_number(e.kind()),
                     ..Head::default()
                 };
-                (
-                    head,
-                    two_texts(&e.message(), e.hint_text().unwrap_or_default()),
-                    None,
-                )
+                (head, two_texts(&e.message(), e.hint_text().unwrap_or_default()), None)
             }
             FromChild::Log(level, line) => {
-                let head = Head {
-                    tag: tag::LOG,
-                    value: *level as i64,
-                    ..Head::default()
-                };
+                let head = Head { tag: tag::LOG, value: *level as i64, ..Head::default() };
                 (head, truncated(line, TEXT_MAX).as_bytes().to_vec(), None)
             }
             // The init program says these itself.
@@ -221,14 +191,9 @@ impl Channel {
         if n == 0 {
             return Ok(None);
         }
-        decode(buf.get(..n).unwrap_or_default(), fd)
-            .map(Some)
-            .ok_or_else(|| {
-                Error::new(
-                    Kind::Internal,
-                    "a message from the container's process makes no sense",
-                )
-            })
+        decode(buf.get(..n).unwrap_or_default(), fd).map(Some).ok_or_else(|| {
+            Error::new(Kind::Internal, "a message from the container's process makes no sense")
+        })
     }
 
     fn send(&self, parts: &[IoSlice<'_>], fd: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
@@ -250,12 +215,7 @@ impl Channel {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let n = loop {
-            match recvmsg(
-                &self.socket,
-                &mut [IoSliceMut::new(buf)],
-                &mut control,
-                RecvFlags::CMSG_CLOEXEC,
-            ) {
+            match recvmsg(&self.socket, &mut [IoSliceMut::new(buf)], &mut control, RecvFlags::CMSG_CLOEXEC) {
                 Ok(message) => break message.bytes,
                 // A peer that died with messages unread is told first, and once; what it said before comes after that.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
@@ -310,30 +270,19 @@ pub fn decode_fault(raw: &[u8]) -> Option<InitFault> {
     })
 }
 
-const KINDS: [Kind; 6] = [
-    Kind::NotFound,
-    Kind::State,
-    Kind::Config,
-    Kind::Host,
-    Kind::Attack,
-    Kind::Internal,
-];
+const KINDS: [Kind; 6] =
+    [Kind::NotFound, Kind::State, Kind::Config, Kind::Host, Kind::Attack, Kind::Internal];
 
 fn kind_number(kind: Kind) -> i64 {
     (0..).zip(KINDS).find(|(_, k)| *k == kind).map_or(0, |(n, _)| n)
 }
 
 fn kind_from(number: i64) -> Kind {
-    usize::try_from(number)
-        .ok()
-        .and_then(|n| KINDS.get(n).copied())
-        .unwrap_or(Kind::Internal)
+    usize::try_from(number).ok().and_then(|n| KINDS.get(n).copied()).unwrap_or(Kind::Internal)
 }
 
 fn level_from(number: i64) -> log::Level {
-    log::Level::iter()
-        .find(|level| *level as i64 == number)
-        .unwrap_or(log::Level::Info)
+    log::Level::iter().find(|level| *level as i64 == number).unwrap_or(log::Level::Info)
 }
 
 fn two_texts(first: &str, second: &str) -> Vec<u8> {
@@ -343,9 +292,7 @@ fn two_texts(first: &str, second: &str) -> Vec<u8> {
 }
 
 fn split_texts(text: &[u8]) -> (String, String) {
-    let mut parts = text
-        .splitn(2, |b| *b == 0)
-        .map(|part| String::from_utf8_lossy(part).into_owned());
+    let mut parts = text.splitn(2, |b| *b == 0).map(|part| String::from_utf8_lossy(part).into_owned());
     (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
 
@@ -360,27 +307,18 @@ mod tests {
     #[test]
     fn an_error_crosses_with_kind_errno_and_hint() {
         let (ours, theirs) = Channel::pair().unwrap();
-        let e = Error::attack("x is a link")
-            .context("mounting proc")
-            .hint("look at x")
-            .with_errno(Errno::LOOP);
+        let e =
+            Error::attack("x is a link").context("mounting proc").hint("look at x").with_errno(Errno::LOOP);
         theirs.report(&FromChild::Failed(e.clone()));
-        let Some(FromChild::Failed(back)) = ours.next().unwrap() else {
-            panic!("not a failure")
-        };
-        assert_eq!(
-            (back.to_string(), back.kind(), back.errno()),
-            (e.to_string(), e.kind(), e.errno())
-        );
+        let Some(FromChild::Failed(back)) = ours.next().unwrap() else { panic!("not a failure") };
+        assert_eq!((back.to_string(), back.kind(), back.errno()), (e.to_string(), e.kind(), e.errno()));
     }
 
     #[test]
     fn texts_are_cut_and_the_end_is_seen() {
         let (ours, theirs) = Channel::pair().unwrap();
         theirs.report(&FromChild::Log(log::Level::Warn, "ä".repeat(10_000)));
-        let Some(FromChild::Log(log::Level::Warn, line)) = ours.next().unwrap() else {
-            panic!("not a line")
-        };
+        let Some(FromChild::Log(log::Level::Warn, line)) = ours.next().unwrap() else { panic!("not a line") };
         assert_eq!(line.len(), TEXT_MAX);
         drop(theirs);
         assert!(ours.next().unwrap().is_none());
@@ -402,11 +340,7 @@ mod tests {
         for raw in [&[][..], &[1], &[0xff; HEAD_LEN], &[0; 4000]] {
             assert!(decode(raw, None).is_none());
         }
-        let mut fault = Head {
-            tag: abi::Tag::Failed as u16,
-            step: 9999,
-            ..Head::default()
-        };
+        let mut fault = Head { tag: abi::Tag::Failed as u16, step: 9999, ..Head::default() };
         assert!(decode_fault(&fault.encode()).is_none());
         fault.step = abi::Step::Exec as u16;
         assert_eq!(decode_fault(&fault.encode()).unwrap().step, abi::Step::Exec);

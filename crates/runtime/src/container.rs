@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use brig_cgroup::Cgroup;
-use brig_spec::{Status, Summary};
+use brig_spec::{ExecSummary, Status, Summary};
 
 use crate::deadline::after;
 use crate::error::{Doing, Error, Result};
@@ -61,8 +61,7 @@ impl Container {
     ///
     /// EMFILE and its like.
     pub fn init(&self) -> Result<Option<OwnedFd>> {
-        Ok(self.record.find(self.record.init.as_ref())?
-            .filter(|pidfd| !has_ended(pidfd.as_fd())))
+        Ok(self.record.find(self.record.init.as_ref())?.filter(|pidfd| !has_ended(pidfd.as_fd())))
     }
 
     /// Whoever makes or made it, if that process is still there.
@@ -71,8 +70,7 @@ impl Container {
     ///
     /// EMFILE and its like.
     pub fn creator(&self) -> Result<Option<OwnedFd>> {
-        Ok(self.record.find(Some(&self.record.creator))?
-            .filter(|pidfd| !has_ended(pidfd.as_fd())))
+        Ok(self.record.find(Some(&self.record.creator))?.filter(|pidfd| !has_ended(pidfd.as_fd())))
     }
 
     /// Its status, derived from the kernel in the order in which clients expect it: frozen comes first.
@@ -82,11 +80,7 @@ impl Container {
     /// A cgroup that is being frozen or thawed did not settle in time.
     pub fn status(&self) -> Result<Status> {
         if self.record.stage == Stage::Creating {
-            return Ok(if self.creator()?.is_some() {
-                Status::Creating
-            } else {
-                Status::Stopped
-            });
+            return Ok(if self.creator()?.is_some() { Status::Creating } else { Status::Stopped });
         }
         if self.cgroup()?.self_frozen(after(SETTLE))? {
             return Ok(Status::Paused);
@@ -105,11 +99,7 @@ impl Container {
     /// See [`Container::status`].
     pub fn summary(&self, owner: String) -> Result<Summary> {
         let status = self.status()?;
-        let pid = if status == Status::Stopped {
-            0
-        } else {
-            self.record.init.map_or(0, |init| init.pid)
-        };
+        let pid = if status == Status::Stopped { 0 } else { self.record.init.map_or(0, |init| init.pid) };
         Ok(Summary {
             oci_version: self.record.oci_version.clone(),
             id: self.id().as_str().to_owned(),
@@ -120,6 +110,7 @@ impl Container {
             created: Timestamp::from_nanoseconds(self.record.created).to_string(),
             annotations: self.record.annotations.clone(),
             owner,
+            execs: crate::execs::live(&self.dir)?,
         })
     }
 
@@ -134,6 +125,15 @@ impl Container {
             annotations: self.record.annotations.clone(),
         })
     }
+}
+
+/// The processes of a container that `exec` started under a name and that have not ended, by name.
+///
+/// # Errors
+///
+/// There is no such container.
+pub fn execs(store: &Store, id: &ContainerId) -> Result<Vec<ExecSummary>> {
+    crate::execs::live(&Container::load(store, id)?.dir)
 }
 
 /// One line of `list`: a container, or why it could not be looked at.
@@ -154,11 +154,7 @@ pub fn list(store: &Store) -> Result<Vec<Listed>> {
             let uid = rustix::fs::fstat(&c.dir).map_or(0, |stat| stat.st_uid);
             c.summary(passwd::name(&users, uid).unwrap_or_else(|| format!("#{uid}")))
         });
-        listed.push(
-            summary
-                .doing(|| format!("load container {id}"))
-                .map_err(|e| (id, e)),
-        );
+        listed.push(summary.doing(|| format!("load container {id}")).map_err(|e| (id, e)));
     }
     Ok(listed)
 }

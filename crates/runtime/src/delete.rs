@@ -52,11 +52,7 @@ pub fn delete(store: &Store, id: &ContainerId, force: bool, timeout: Duration) -
 }
 
 fn delete_open(dir: ContainerDir, force: bool, deadline: Instant) -> Result<()> {
-    let lock = if force {
-        take_over(&dir, deadline)?
-    } else {
-        dir.lock(deadline)?
-    };
+    let lock = if force { take_over(&dir, deadline)? } else { dir.lock(deadline)? };
     let record = match Record::read(&dir) {
         Ok(Some(record)) => record,
         damaged if force => return remove_unrecorded(&dir, damaged.err(), deadline),
@@ -84,10 +80,8 @@ fn check_removable(container: &Container) -> Result<()> {
         Status::Stopped | Status::Created => Ok(()),
         status => {
             let id = container.id();
-            Err(Error::state(format!(
-                "cannot delete container {id} that is not stopped: {status}"
-            ))
-            .hint("stop it, or use --force"))
+            Err(Error::state(format!("cannot delete container {id} that is not stopped: {status}"))
+                .hint("stop it, or use --force"))
         }
     }
 }
@@ -120,20 +114,13 @@ fn stop(pidfd: &OwnedFd, deadline: Instant) -> Result<()> {
         Ok(()) | Err(Errno::SRCH) => {}
         Err(e) => return Err(SysError::new("pidfd_send_signal", "", e).into()),
     }
-    if wait_ended(pidfd, deadline)? {
-        Ok(())
-    } else {
-        Err(Error::host("it does not end"))
-    }
+    if wait_ended(pidfd, deadline)? { Ok(()) } else { Err(Error::host("it does not end")) }
 }
 
 /// Waits for the end of a process; false when the deadline passed first.
 pub(crate) fn wait_ended(pidfd: &OwnedFd, deadline: Instant) -> Result<bool> {
     loop {
-        let left = timespec_until(deadline).unwrap_or(rustix::fs::Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        });
+        let left = timespec_until(deadline).unwrap_or(rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 });
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         match poll(&mut fds, Some(&left)) {
             Ok(n) => return Ok(n > 0),
@@ -197,7 +184,8 @@ fn wait_init_ended(pidfd: &OwnedFd, init: &Ident, deadline: Instant) -> Result<b
 /// Whether the first process of a pid namespace has ended but for this: somebody outside who ran a process in it has not asked for
 /// that one's status. Only they can, and nothing of the container runs any more.
 fn waits_for_a_reaper(init: &Ident) -> bool {
-    std::fs::read_to_string(format!("/proc/{}/wchan", init.pid)).is_ok_and(|at| at.trim() == "zap_pid_ns_processes")
+    std::fs::read_to_string(format!("/proc/{}/wchan", init.pid))
+        .is_ok_and(|at| at.trim() == "zap_pid_ns_processes")
 }
 
 fn stuck(record: &Record) -> Error {

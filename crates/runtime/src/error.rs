@@ -41,13 +41,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of that kind.
     pub fn new(kind: Kind, cause: impl Into<String>) -> Self {
-        Self {
-            kind,
-            context: Vec::new(),
-            cause: cause.into(),
-            hint: None,
-            errno: None,
-        }
+        Self { kind, context: Vec::new(), cause: cause.into(), hint: None, errno: None }
     }
 
     /// See [`Kind::State`].
@@ -137,19 +131,13 @@ impl std::error::Error for Error {}
 
 impl From<SysError> for Error {
     fn from(e: SysError) -> Self {
-        Self {
-            errno: Some(e.errno),
-            ..Self::host(e.to_string())
-        }
+        Self { errno: Some(e.errno), ..Self::host(e.to_string()) }
     }
 }
 
 impl From<brig_cgroup::Error> for Error {
     fn from(e: brig_cgroup::Error) -> Self {
-        Self {
-            errno: e.errno(),
-            ..Self::host(e.to_string())
-        }
+        Self { errno: e.errno(), ..Self::host(e.to_string()) }
     }
 }
 
@@ -162,10 +150,7 @@ impl From<pathrs::error::Error> for Error {
         };
         // The library's own text names the calls it made; what a user needs is the reason.
         let cause = errno.map_or_else(|| e.to_string(), brig_sys::errno_text);
-        Self {
-            errno,
-            ..Self::new(kind, cause)
-        }
+        Self { errno, ..Self::new(kind, cause) }
     }
 }
 

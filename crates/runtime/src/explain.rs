@@ -26,10 +26,7 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
         Step::CapSet => {
             host("unable to apply caps").hint("process.capabilities asks for more than the caller has")
         }
-        Step::DropBounding => host(&format!(
-            "dropping capability {} from the bounding set",
-            fault.value
-        )),
+        Step::DropBounding => host(&format!("dropping capability {} from the bounding set", fault.value)),
         Step::KeepCaps => host("prctl(PR_SET_KEEPCAPS)"),
         Step::NoNewPrivs => host("prctl(PR_SET_NO_NEW_PRIVS)"),
         Step::LoadFilter => host("loading seccomp filter into kernel: error loading seccomp filter"),
@@ -39,10 +36,9 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
         Step::ProcContext => host("fsopen proc"),
         Step::Session => host("setsid, or ioctl(TIOCSCTTY) on the terminal"),
         Step::HookSpawn | Step::HookFailed | Step::HookTimeout => hook(fault),
-        Step::ParentDied | Step::Ready | Step::Params => Error::new(
-            Kind::Internal,
-            format!("the init program gave up at {:?}", fault.step),
-        ),
+        Step::ParentDied | Step::Ready | Step::Params => {
+            Error::new(Kind::Internal, format!("the init program gave up at {:?}", fault.step))
+        }
     }
 }
 
@@ -84,7 +80,10 @@ fn hook(fault: &InitFault) -> Error {
             let errno = Errno::from_raw_os_error(fault.errno.clamp(1, 4095));
             hooks::failed(kind, index, &format!("fork/exec: {}", errno_text(errno)))
         }
-        Step::HookTimeout => hooks::failed(kind, index, "hook ran past specified timeout"),
+        Step::HookTimeout => {
+            let seconds = u64::try_from(fault.value & 0xffff_ffff).unwrap_or(0);
+            hooks::failed(kind, index, &hooks::timed_out(seconds))
+        }
         _ => {
             let (stdout, stderr) = split_output(&fault.text);
             hooks::failed(kind, index, &hooks::describe_end(status, stdout, stderr))
@@ -105,41 +104,16 @@ mod tests {
     use super::*;
 
     fn fault(step: Step, errno: Errno) -> InitFault {
-        InitFault {
-            step,
-            errno: errno.raw_os_error(),
-            value: 0,
-            text: Vec::new(),
-        }
+        InitFault { step, errno: errno.raw_os_error(), value: 0, text: Vec::new() }
     }
 
     #[test]
     fn the_phrases_are_those_that_clients_look_for() {
         for (step, program, errno, text) in [
-            (
-                Step::Lookup,
-                "x",
-                Errno::NOENT,
-                "exec: \"x\": executable file not found in $PATH",
-            ),
-            (
-                Step::Lookup,
-                "/x",
-                Errno::NOENT,
-                "exec: \"/x\": stat /x: no such file or directory",
-            ),
-            (
-                Step::Lookup,
-                "/x",
-                Errno::ACCESS,
-                "exec: \"/x\": permission denied",
-            ),
-            (
-                Step::Lookup,
-                "/etc",
-                Errno::ISDIR,
-                "exec: \"/etc\": is a directory",
-            ),
+            (Step::Lookup, "x", Errno::NOENT, "exec: \"x\": executable file not found in $PATH"),
+            (Step::Lookup, "/x", Errno::NOENT, "exec: \"/x\": stat /x: no such file or directory"),
+            (Step::Lookup, "/x", Errno::ACCESS, "exec: \"/x\": permission denied"),
+            (Step::Lookup, "/etc", Errno::ISDIR, "exec: \"/etc\": is a directory"),
             (Step::Exec, "/x", Errno::NOEXEC, "exec /x: exec format error"),
         ] {
             assert_eq!(init_fault(&fault(step, errno), program).message(), text);

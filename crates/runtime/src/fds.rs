@@ -26,11 +26,8 @@ pub fn passed(preserve: u32, with_listen_fds: bool) -> Result<Passed> {
     for n in 0..preserve {
         let number = i32::try_from(3 + listening + n).unwrap_or(i32::MAX);
         inherited(number).map_err(|e| {
-            Error::config(format!(
-                "unable to stat preserved-fd {n} (of {preserve}): {}",
-                errno_text(e)
-            ))
-            .hint("--preserve-fds N needs descriptors 3 to 2+N open")
+            Error::config(format!("unable to stat preserved-fd {n} (of {preserve}): {}", errno_text(e)))
+                .hint("--preserve-fds N needs descriptors 3 to 2+N open")
         })?;
     }
     let env = if listening > 0 {
@@ -39,10 +36,7 @@ pub fn passed(preserve: u32, with_listen_fds: bool) -> Result<Passed> {
     } else {
         Vec::new()
     };
-    Ok(Passed {
-        count: listening + preserve,
-        env,
-    })
+    Ok(Passed { count: listening + preserve, env })
 }
 
 /// Refuses descriptors that are brig's own: those it opened itself are closed on exec, as none can be that it was born with.

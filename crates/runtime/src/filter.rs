@@ -22,7 +22,7 @@ pub struct LoadedFilter {
     pub flags: u32,
     /// Loading it gives a listener.
     pub notifies: bool,
-    /// A plain fork passes it.
+    /// What the init program does to enter a pid namespace passes it.
     pub allows_fork: bool,
 }
 
@@ -71,18 +71,14 @@ impl LoadedFilter {
     ///
     /// The file is damaged: a container is not to run without the filter that it has.
     pub fn read(file: BorrowedFd<'_>) -> Result<Option<Self>> {
-        let size = rustix::fs::fstat(file)
-            .on("fstat", "the compiled seccomp filter")?
-            .st_size;
+        let size = rustix::fs::fstat(file).on("fstat", "the compiled seccomp filter")?.st_size;
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
         let n = rustix::io::pread(file, bytes.as_mut_slice(), 0).on("read", "the compiled seccomp filter")?;
         bytes.truncate(n);
         if bytes.is_empty() {
             return Ok(None);
         }
-        Self::parse(&bytes)
-            .map(Some)
-            .ok_or_else(|| Error::state("the compiled seccomp filter is damaged"))
+        Self::parse(&bytes).map(Some).ok_or_else(|| Error::state("the compiled seccomp filter is damaged"))
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -100,20 +96,18 @@ impl LoadedFilter {
     }
 }
 
-/// Whether the init program could still clone itself under the filter: then it loads the filter first and is never seen in
-/// a pid namespace without it.
+/// Whether the init program could still clone itself under the filter, and start a session there: then it loads the filter first
+/// and is never seen in a pid namespace without it.
 fn allows_fork(filter: &Filter, native: Arch) -> bool {
-    // As the init program calls it: CLONE_PARENT | CLONE_PIDFD | SIGCHLD.
-    let Some(nr) = Syscall::from_name("clone").and_then(|clone| clone.number(native)) else {
-        return false;
-    };
-    let call = SeccompData {
-        nr,
-        arch: native.audit(),
-        first_arg: 0x8000 | 0x1000 | 17,
-    };
     const SECCOMP_RET_ALLOW: u32 = 0x7fff_0000;
-    verdict(&filter.insns, &call) == Some(SECCOMP_RET_ALLOW)
+    // As the init program calls them: with CLONE_PARENT | CLONE_PIDFD | SIGCHLD, with nothing, with descriptor 0.
+    [("clone", 0x8000 | 0x1000 | 17), ("setsid", 0), ("ioctl", 0)].into_iter().all(|(name, first_arg)| {
+        let call = Syscall::from_name(name).and_then(|call| call.number(native));
+        call.is_some_and(|nr| {
+            let arch = native.audit();
+            verdict(&filter.insns, &SeccompData { nr, arch, first_arg }) == Some(SECCOMP_RET_ALLOW)
+        })
+    })
 }
 
 /// What a filter sees of a call. All other words are zero.
@@ -171,9 +165,8 @@ mod tests {
 
     #[test]
     fn a_filter_is_read_back_as_it_was_written() {
-        let filter = LoadedFilter::compile(&profile("SCMP_ACT_ALLOW", &["mkdir"], "SCMP_ACT_ERRNO"))
-            .unwrap()
-            .unwrap();
+        let filter =
+            LoadedFilter::compile(&profile("SCMP_ACT_ALLOW", &["mkdir"], "SCMP_ACT_ERRNO")).unwrap().unwrap();
         let file = tempfile::tempfile().unwrap();
         assert_eq!(LoadedFilter::read(file.as_fd()).unwrap(), None);
         filter.write(file.as_fd()).unwrap();
@@ -185,7 +178,9 @@ mod tests {
     fn it_is_known_whether_a_fork_passes() {
         let fork = |p| LoadedFilter::compile(&p).unwrap().unwrap().allows_fork;
         assert!(fork(profile("SCMP_ACT_ALLOW", &["mkdir"], "SCMP_ACT_ERRNO")));
-        assert!(fork(profile("SCMP_ACT_ERRNO", &["clone"], "SCMP_ACT_ALLOW")));
+        let all = ["clone", "setsid", "ioctl"];
+        assert!(fork(profile("SCMP_ACT_ERRNO", &all, "SCMP_ACT_ALLOW")));
+        assert!(!fork(profile("SCMP_ACT_ERRNO", &["clone"], "SCMP_ACT_ALLOW")));
         assert!(!fork(profile("SCMP_ACT_ERRNO", &["execve"], "SCMP_ACT_ALLOW")));
         assert!(!fork(profile("SCMP_ACT_ALLOW", &["clone"], "SCMP_ACT_KILL")));
     }

@@ -9,8 +9,10 @@ use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg,
@@ -21,6 +23,7 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use brig_sys::process::{ExitStatus, next_signal, reap, set_signal_mask, signal, signal_fd};
 use brig_sys::{Context, SysError};
 
+use crate::deadline::timespec_until;
 use crate::error::{Error, Result};
 use relay::Relay;
 use terminal::HostTerminal;
@@ -33,9 +36,7 @@ const OWN: [i32; 11] = [4, 5, 6, 7, 8, 9, 11, 19, 20, 21, 22];
 
 /// The mask of all signals that are taken here.
 fn mask() -> u64 {
-    (1..=64)
-        .filter(|n| !OWN.contains(n))
-        .fold(0, |mask, n| mask | 1 << (n - 1))
+    (1..=64).filter(|n| !OWN.contains(n)).fold(0, |mask, n| mask | 1 << (n - 1))
 }
 
 /// The foreground, before there is a process: signals wait from here on, so that none is lost or ends the command halfway.
@@ -61,11 +62,7 @@ impl Foreground {
     pub fn begin() -> Result<Self> {
         let mask_before = set_signal_mask(mask());
         let signals = signal_fd(mask())?;
-        Ok(Self {
-            signals,
-            mask_before,
-            terminal: None,
-        })
+        Ok(Self { signals, mask_before, terminal: None })
     }
 
     /// Takes the terminal that the container's will be connected with. Before there is a process, so that a missing one ends the
@@ -79,38 +76,45 @@ impl Foreground {
         Ok(())
     }
 
-    /// Waits for the end of the process, passing signals on and, with a master, copying between it and standard input and output.
+    /// Waits for the end of the process, or until the deadline (`None`), passing signals on and, with a master, copying between it and standard input and output.
     ///
     /// # Errors
     ///
     /// The process cannot be waited for.
-    pub fn wait(&mut self, pidfd: &OwnedFd, master: Option<OwnedFd>) -> Result<ExitStatus> {
+    pub fn wait(
+        &mut self,
+        pidfd: &OwnedFd,
+        master: Option<OwnedFd>,
+        deadline: Option<Instant>,
+    ) -> Result<Option<ExitStatus>> {
         let mut relay = match (master, self.terminal.take()) {
             (Some(master), Some(terminal)) => Some(Relay::begin(master, terminal)?),
             _ => None,
         };
         let status = loop {
-            self.turn(pidfd, relay.as_mut())?;
+            self.turn(pidfd, relay.as_mut(), deadline)?;
             if let Some(status) = reap(pidfd.as_fd(), false)? {
                 break status;
+            }
+            if deadline.is_some_and(|at| Instant::now() >= at) {
+                return Ok(None);
             }
         };
         if let Some(relay) = &mut relay {
             relay.drain();
         }
-        Ok(status)
+        Ok(Some(status))
     }
 
     /// Waits for the next event and deals with it.
-    fn turn(&self, pidfd: &OwnedFd, mut relay: Option<&mut Relay>) -> Result<()> {
-        let mut fds = vec![
-            PollFd::new(pidfd, PollFlags::IN),
-            PollFd::new(&self.signals, PollFlags::IN),
-        ];
+    fn turn(&self, pidfd: &OwnedFd, mut relay: Option<&mut Relay>, deadline: Option<Instant>) -> Result<()> {
+        let mut fds = vec![PollFd::new(pidfd, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
         if let Some(relay) = &relay {
             relay.interest(&mut fds);
         }
-        match poll(&mut fds, None) {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let left = deadline.map(|at| timespec_until(at).unwrap_or(now));
+        match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(SysError::new("poll", "the container's process", e).into()),
         }
@@ -167,13 +171,9 @@ pub(crate) fn connect_console(
         (true, Some(path), _) => Ok((None, Some(crate::socket::dial(path)?))),
         (true, None, Some(foreground)) => {
             foreground.take_terminal()?;
-            let (ours, theirs) = socketpair(
-                AddressFamily::UNIX,
-                SocketType::STREAM,
-                SocketFlags::CLOEXEC,
-                None,
-            )
-            .on("socketpair", "")?;
+            let (ours, theirs) =
+                socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                    .on("socketpair", "")?;
             Ok((Some(ours), Some(theirs)))
         }
         _ => Ok((None, None)),

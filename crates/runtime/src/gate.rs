@@ -73,9 +73,7 @@ pub fn open(dir: &ContainerDir) -> Result<Outcome> {
         }
         Err(e) => return Err(SysError::path("open", path(), e).into()),
     };
-    let read = dir
-        .open_file(names::FIFO, OFlags::RDONLY | OFlags::NONBLOCK)
-        .on_path("open", path())?;
+    let read = dir.open_file(names::FIFO, OFlags::RDONLY | OFlags::NONBLOCK).on_path("open", path())?;
     rustix::io::write(&write, &[START]).on_path("write", path())?;
     drop(write);
     wait_for_hangup(&read, None)?;
@@ -139,9 +137,7 @@ mod tests {
 
     fn container() -> (tempfile::TempDir, ContainerDir) {
         let root = tempfile::tempdir().unwrap();
-        let (dir, _lock) = Store::new(root.path())
-            .reserve(&ContainerId::parse("x").unwrap())
-            .unwrap();
+        let (dir, _lock) = Store::new(root.path()).reserve(&ContainerId::parse("x").unwrap()).unwrap();
         (root, dir)
     }
 
@@ -155,9 +151,6 @@ mod tests {
         drop(held);
         assert!(!is_closed(&dir).unwrap());
         assert!(wait_abandoned(&dir, Instant::now()).unwrap());
-        assert_eq!(
-            open(&dir).unwrap_err().to_string(),
-            "cannot start an already running container"
-        );
+        assert_eq!(open(&dir).unwrap_err().to_string(), "cannot start an already running container");
     }
 }

@@ -100,19 +100,11 @@ pub fn run_all(kind: HookKind, hooks: &[Hook], state: &str, cwd: Option<&Path>) 
 pub(crate) fn run_program(name: &str, args: &[String]) -> Result<()> {
     const FALLBACK: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let path = std::env::var("PATH").unwrap_or_else(|_| FALLBACK.to_owned());
-    let found = path
-        .split(':')
-        .map(|dir| Path::new(dir).join(name))
-        .find(|p| p.is_absolute() && p.exists());
+    let found = path.split(':').map(|dir| Path::new(dir).join(name)).find(|p| p.is_absolute() && p.exists());
     let Some(found) = found else {
         return Err(Error::host(format!("executable {name} not found in $PATH")));
     };
-    let hook = Hook {
-        path: found,
-        args: args.to_vec(),
-        env: None,
-        timeout: Some(10),
-    };
+    let hook = Hook { path: found, args: args.to_vec(), env: None, timeout: Some(10) };
     run(HookKind::CreateRuntime, &hook, "", None).map_err(Error::host)
 }
 
@@ -161,11 +153,7 @@ fn run(kind: HookKind, hook: &Hook, state: &str, cwd: Option<&Path>) -> Result<(
     }
     let status = reap(running.child.pidfd.as_fd(), true).map_err(text)?;
     if let Some(errno) = running.exec_error() {
-        return Err(format!(
-            "fork/exec {}: {}",
-            hook.path.display(),
-            errno_text(errno)
-        ));
+        return Err(format!("fork/exec {}: {}", hook.path.display(), errno_text(errno)));
     }
     match status {
         _ if !in_time => Err(timed_out(seconds)),
@@ -196,10 +184,7 @@ struct Stream {
 impl Stream {
     fn new(pipe: OwnedFd) -> Result<Self, SysError> {
         rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK).on("fcntl(F_SETFL)", "a hook's output")?;
-        Ok(Self {
-            pipe: Some(pipe),
-            kept: Vec::new(),
-        })
+        Ok(Self { pipe: Some(pipe), kept: Vec::new() })
     }
 
     /// Takes what there is. What is not kept is read all the same, so that the hook does not block.
@@ -209,8 +194,7 @@ impl Stream {
             match rustix::io::read(pipe, &mut buf) {
                 Ok(n @ 1..) => {
                     let room = KEPT.saturating_sub(self.kept.len());
-                    self.kept
-                        .extend_from_slice(buf.get(..n.min(room)).unwrap_or_default());
+                    self.kept.extend_from_slice(buf.get(..n.min(room)).unwrap_or_default());
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
@@ -319,26 +303,15 @@ fn prepare_hook(
     cloexec_from(3)?;
     if let Some(cwd) = cwd {
         // Opened first, so that the error is about the directory.
-        let dir = rustix::fs::open(
-            cwd,
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .on_path("open", cwd)?;
+        let dir = rustix::fs::open(cwd, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .on_path("open", cwd)?;
         rustix::process::fchdir(dir).on_path("fchdir", cwd)?;
     }
     let c_string = |s: &[u8]| CString::new(s).map_err(|_| SysError::new("execve", "", Errno::INVAL));
     let path = c_string(hook.path.as_os_str().as_encoded_bytes())?;
-    let args = hook
-        .args
-        .iter()
-        .map(|a| c_string(a.as_bytes()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let args = hook.args.iter().map(|a| c_string(a.as_bytes())).collect::<Result<Vec<_>, _>>()?;
     let env = match &hook.env {
-        Some(env) => env
-            .iter()
-            .map(|e| c_string(e.as_bytes()))
-            .collect::<Result<Vec<_>, _>>()?,
+        Some(env) => env.iter().map(|e| c_string(e.as_bytes())).collect::<Result<Vec<_>, _>>()?,
         // Without `env`, hooks of the host's side have always been given the runtime's environment.
         None if kind == HookKind::CreateContainer => Vec::new(),
         None => std::env::vars_os()

@@ -136,11 +136,7 @@ mod tests {
     fn a_process_is_recognised_and_a_stranger_with_its_pid_is_not() {
         let me = Ident::own().unwrap();
         assert!(me.is_alive().unwrap());
-        let stranger = Ident {
-            start: me.start + 1,
-            inode: me.inode + 1,
-            ..me
-        };
+        let stranger = Ident { start: me.start + 1, inode: me.inode + 1, ..me };
         assert!(stranger.open().unwrap().is_none());
         let nobody = Ident { pid: 0, ..me };
         assert!(nobody.open().unwrap().is_none());

@@ -49,10 +49,7 @@ pub fn provisions(store: &Store, id: &crate::id::ContainerId, index: usize) -> (
     let mount = Mount {
         index,
         target: PathBuf::from(INSIDE),
-        kind: MountKind::Bind {
-            source: store.root().join(id.as_str()).join(DIRECTORY),
-            recursive: false,
-        },
+        kind: MountKind::Bind { source: store.root().join(id.as_str()).join(DIRECTORY), recursive: false },
         attrs: MountAttrs {
             set: MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
             clear: 0,
@@ -101,13 +98,8 @@ impl Proxy {
         let socket = datagram_socket()?;
         let address = SocketAddrUnix::new(&path).on_path("bind", &path)?;
         bind(&socket, &address).on_path("bind", &path)?;
-        rustix::fs::chmodat(
-            CWD,
-            &path,
-            Mode::from_raw_mode(0o777),
-            rustix::fs::AtFlags::empty(),
-        )
-        .on_path("chmod", &path)?;
+        rustix::fs::chmodat(CWD, &path, Mode::from_raw_mode(0o777), rustix::fs::AtFlags::empty())
+            .on_path("chmod", &path)?;
         Ok(Some(Self { socket, manager }))
     }
 
@@ -120,10 +112,7 @@ impl Proxy {
     pub fn pass_on(&self, pidfd: &OwnedFd, main_pid: i32) -> Result<()> {
         let mut datagram = [0_u8; 4096];
         loop {
-            let mut fds = [
-                PollFd::new(&self.socket, PollFlags::IN),
-                PollFd::new(pidfd, PollFlags::IN),
-            ];
+            let mut fds = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(pidfd, PollFlags::IN)];
             match poll(&mut fds, None) {
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
@@ -169,13 +158,8 @@ fn barrier(socket: &OwnedFd) -> Result<()> {
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = [write.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&fds));
-    sendmsg(
-        socket,
-        &[IoSlice::new(b"BARRIER=1")],
-        &mut control,
-        SendFlags::NOSIGNAL,
-    )
-    .on("sendmsg", "BARRIER")?;
+    sendmsg(socket, &[IoSlice::new(b"BARRIER=1")], &mut control, SendFlags::NOSIGNAL)
+        .on("sendmsg", "BARRIER")?;
     drop(write);
     // A pipe without writers is readable as an ended process is.
     if !wait_ended(&read, after(BARRIER_TIMEOUT))? {
@@ -190,9 +174,7 @@ fn datagram_socket() -> Result<OwnedFd> {
 
 /// The line that says so, wherever in the datagram it stands.
 fn ready_line(datagram: &[u8]) -> Option<&[u8]> {
-    datagram
-        .split(|b| *b == b'\n')
-        .find(|line| line.starts_with(b"READY="))
+    datagram.split(|b| *b == b'\n').find(|line| line.starts_with(b"READY="))
 }
 
 #[cfg(test)]

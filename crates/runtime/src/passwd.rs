@@ -12,12 +12,8 @@ const LARGEST: u64 = 16 << 20;
 /// The home directory of a user, from the container's user list; `None` when it is not in it.
 pub fn home_of(root: &RootDir, uid: u32) -> Option<String> {
     // An image may hold a fifo or a device under this name: not blocking, and looked at before it is read.
-    let file = root
-        .open(
-            Path::new("/etc/passwd"),
-            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
-        )
-        .ok()?;
+    let file =
+        root.open(Path::new("/etc/passwd"), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
     let stat = rustix::fs::fstat(&file).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     if !is_file || u64::try_from(stat.st_size).ok()? > LARGEST {
@@ -30,9 +26,7 @@ pub fn home_of(root: &RootDir, uid: u32) -> Option<String> {
 
 /// The home directory of a user in a user list: of the first line with that id and all fields.
 pub fn home(passwd: &[u8], uid: u32) -> Option<String> {
-    entries(passwd)
-        .find(|e| e.uid == uid && !e.home.is_empty())
-        .map(|e| e.home)
+    entries(passwd).find(|e| e.uid == uid && !e.home.is_empty()).map(|e| e.home)
 }
 
 /// The name of a user in a user list.
@@ -53,11 +47,7 @@ fn entries(passwd: &[u8]) -> impl Iterator<Item = Entry> {
         let name = fields.next()?;
         let uid = fields.nth(1)?.trim().parse().ok()?;
         let home = fields.nth(2)?;
-        Some(Entry {
-            name: name.to_owned(),
-            uid,
-            home: home.to_owned(),
-        })
+        Some(Entry { name: name.to_owned(), uid, home: home.to_owned() })
     })
 }
 

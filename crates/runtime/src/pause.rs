@@ -28,10 +28,7 @@ pub fn pause(store: &Store, id: &ContainerId) -> Result<()> {
         Status::Paused => return Err(Error::state("container is paused: container not running")),
         Status::Stopped | Status::Creating => return Err(Error::state("container not running")),
     }
-    container
-        .cgroup()?
-        .freeze(after(TIMEOUT))
-        .doing(|| "unable to freeze")
+    container.cgroup()?.freeze(after(TIMEOUT)).doing(|| "unable to freeze")
 }
 
 /// Thaws a paused container.

@@ -26,11 +26,7 @@ fn put(path: &Path, pid: i32) -> Result<()> {
     // A name of its own, so that what a killed command left is in nobody's way.
     let mut random = [0_u8; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).on("getrandom", "")?;
-    let temporary = dir.join(format!(
-        ".{}.{:016x}",
-        name.to_string_lossy(),
-        u64::from_ne_bytes(random)
-    ));
+    let temporary = dir.join(format!(".{}.{:016x}", name.to_string_lossy(), u64::from_ne_bytes(random)));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(CWD, &temporary, flags, Mode::from_raw_mode(0o666)).on_path("open", &temporary)?;
     let written = brig_sys::write_all(file.as_fd(), pid.to_string().as_bytes())

@@ -127,8 +127,7 @@ impl Record {
     pub fn write(&self, dir: &ContainerDir) -> Result<()> {
         let bytes = serde_json::to_vec(self)
             .map_err(|e| Error::new(crate::error::Kind::Internal, format!("writing the record: {e}")))?;
-        dir.replace(names::RECORD, names::RECORD_NEW, &bytes)
-            .doing(|| "writing the record")
+        dir.replace(names::RECORD, names::RECORD_NEW, &bytes).doing(|| "writing the record")
     }
 
     /// Reads the record; `None` when there is none.
@@ -140,9 +139,7 @@ impl Record {
         let Some(bytes) = dir.read(names::RECORD)? else {
             return Ok(None);
         };
-        Self::parse(&bytes)
-            .map(Some)
-            .doing(|| dir.file(names::RECORD).display().to_string())
+        Self::parse(&bytes).map(Some).doing(|| dir.file(names::RECORD).display().to_string())
     }
 
     /// Reads a record from its bytes.

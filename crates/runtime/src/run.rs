@@ -31,11 +31,7 @@ pub struct RunOptions {
 ///
 /// As `create` and `start`; nothing is left then.
 pub fn run(request: &CreateRequest, options: RunOptions) -> Result<Option<ExitStatus>> {
-    let mut foreground = if options.detach {
-        None
-    } else {
-        Some(Foreground::begin()?)
-    };
+    let mut foreground = if options.detach { None } else { Some(Foreground::begin()?) };
     if foreground.is_some() && !options.no_subreaper {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .on("prctl(PR_SET_CHILD_SUBREAPER)", "")?;
@@ -51,11 +47,11 @@ pub fn run(request: &CreateRequest, options: RunOptions) -> Result<Option<ExitSt
         return Ok(None);
     };
     let master = console.as_ref().map(receive_master).transpose()?;
-    let status = foreground.wait(&pidfd, master);
+    let status = foreground.wait(&pidfd, master, None);
     if !options.keep {
         delete::delete(&request.store, container.id(), true, DEFAULT_TIMEOUT)?;
     }
-    status.map(Some)
+    status
 }
 
 fn go_on(
@@ -87,13 +83,7 @@ fn started(
     made: Made,
     options: RunOptions,
 ) -> Result<(Container, OwnedFd, Option<OwnedFd>)> {
-    let Made {
-        dir,
-        lock,
-        record,
-        pidfd,
-        console,
-    } = made;
+    let Made { dir, lock, record, pidfd, console } = made;
     let container = Container { dir, record };
     let result = go_on(request, &container, lock, &pidfd, options);
     let Err(e) = result else {

@@ -29,20 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// `dial unix PATH: connect: …`, the form in which callers of container runtimes know it.
 pub fn dial(path: &Path) -> Result<OwnedFd> {
     let failed = |e: Errno| {
-        Error::host(format!(
-            "dial unix {}: connect: {}",
-            path.display(),
-            errno_text(e)
-        ))
-        .with_errno(e)
+        Error::host(format!("dial unix {}: connect: {}", path.display(), errno_text(e))).with_errno(e)
     };
-    let socket = socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .on("socket", "")?;
+    let socket =
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).on("socket", "")?;
     // connect(2) to a full backlog waits as long as a send would, and so does a send to a full buffer.
     set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)).on("setsockopt(SO_SNDTIMEO)", "")?;
     let (address, _dir) = address(path).map_err(failed)?;
@@ -57,15 +47,10 @@ fn address(path: &Path) -> Result<(SocketAddrUnix, Option<OwnedFd>), Errno> {
     }
     match SocketAddrUnix::new(path) {
         Err(Errno::NAMETOOLONG) => {
-            let (parent, name) = (
-                path.parent().ok_or(Errno::INVAL)?,
-                path.file_name().ok_or(Errno::INVAL)?,
-            );
+            let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name().ok_or(Errno::INVAL)?);
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let dir = rustix::fs::open(parent, flags, Mode::empty())?;
-            let short = Path::new("/proc/self/fd")
-                .join(dir.as_raw_fd().to_string())
-                .join(name);
+            let short = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
             Ok((SocketAddrUnix::new(&short)?, Some(dir)))
         }
         other => Ok((other?, None)),
@@ -82,13 +67,8 @@ pub fn send_fd(socket: BorrowedFd<'_>, message: &[u8], fd: BorrowedFd<'_>) -> Re
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = [fd];
     control.push(SendAncillaryMessage::ScmRights(&fds));
-    let sent = sendmsg(
-        socket,
-        &[IoSlice::new(message)],
-        &mut control,
-        SendFlags::NOSIGNAL,
-    )
-    .on("sendmsg", "a socket")?;
+    let sent = sendmsg(socket, &[IoSlice::new(message)], &mut control, SendFlags::NOSIGNAL)
+        .on("sendmsg", "a socket")?;
     // The descriptor goes with the first byte; what a small buffer left over follows.
     brig_sys::write_all(socket, message.get(sent..).unwrap_or_default()).on("write", "a socket")
 }
@@ -100,10 +80,7 @@ mod tests {
     #[test]
     fn the_error_is_the_one_that_callers_know() {
         let e = dial(Path::new("/nowhere/sock")).unwrap_err();
-        assert_eq!(
-            e.to_string(),
-            "dial unix /nowhere/sock: connect: no such file or directory"
-        );
+        assert_eq!(e.to_string(), "dial unix /nowhere/sock: connect: no such file or directory");
     }
 
     #[test]
@@ -113,13 +90,8 @@ mod tests {
         std::fs::create_dir(&deep).unwrap();
         let path = deep.join("sock");
         let (address, _keep) = address(&path).unwrap();
-        let listener = socket_with(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .unwrap();
+        let listener =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         rustix::net::bind(&listener, &address).unwrap();
         rustix::net::listen(&listener, 1).unwrap();
         dial(&path).unwrap();

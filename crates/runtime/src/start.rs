@@ -57,9 +57,7 @@ pub(crate) fn go(container: &Container, lock: Lock) -> Result<()> {
         Outcome::Passed => {}
         Outcome::Gone => return Err(Error::state("cannot start a container that has stopped")),
         Outcome::Failed(fault) => {
-            return Err(fault
-                .into_error(program)
-                .context("unable to start container process"));
+            return Err(fault.into_error(program).context("unable to start container process"));
         }
     }
     drop(lock);

@@ -62,14 +62,8 @@ pub fn events(
     let mut watch = cgroup.watch_oom()?;
     let mut next = Instant::now() + interval;
     loop {
-        let left = timespec_until(next).unwrap_or(rustix::fs::Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        });
-        let mut fds = [PollFd::from_borrowed_fd(
-            watch.as_fd(),
-            PollFlags::IN | PollFlags::PRI,
-        )];
+        let left = timespec_until(next).unwrap_or(rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 });
+        let mut fds = [PollFd::from_borrowed_fd(watch.as_fd(), PollFlags::IN | PollFlags::PRI)];
         match poll(&mut fds, Some(&left)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(SysError::new("poll", "memory events", e).into()),
@@ -96,8 +90,5 @@ pub fn events(
 ///
 /// The cgroup cannot be read.
 pub fn processes(store: &Store, id: &ContainerId) -> Result<Vec<i32>> {
-    Container::load(store, id)?
-        .cgroup()?
-        .pids(true)
-        .doing(|| "reading the container's processes")
+    Container::load(store, id)?.cgroup()?.pids(true).doing(|| "reading the container's processes")
 }

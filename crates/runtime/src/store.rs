@@ -92,16 +92,10 @@ impl Store {
         };
         let owner = rustix::fs::fstat(&fd).on_path("fstat", &path)?.st_uid;
         if owner != rustix::process::geteuid().as_raw() {
-            return Err(
-                Error::attack(format!("{}: it belongs to user {owner}", path.display()))
-                    .hint("only the user who made a container may change it"),
-            );
+            return Err(Error::attack(format!("{}: it belongs to user {owner}", path.display()))
+                .hint("only the user who made a container may change it"));
         }
-        Ok(ContainerDir {
-            id: id.clone(),
-            path,
-            fd,
-        })
+        Ok(ContainerDir { id: id.clone(), path, fd })
     }
 
     /// The ids that have a directory, in no particular order; empty when the root does not exist.
@@ -181,14 +175,8 @@ impl ContainerDir {
             Err(e) => return Err(SysError::path("fcntl(F_SETLK)", self.file(names::LOCK), e).into()),
         }
         // Whoever held it before may have been a delete, and this file is the one it removed.
-        let links = rustix::fs::fstat(&file)
-            .on_path("fstat", self.file(names::LOCK))?
-            .st_nlink;
-        if links == 0 {
-            Err(Error::not_found())
-        } else {
-            Ok(Some(Lock { _file: file }))
-        }
+        let links = rustix::fs::fstat(&file).on_path("fstat", self.file(names::LOCK))?.st_nlink;
+        if links == 0 { Err(Error::not_found()) } else { Ok(Some(Lock { _file: file })) }
     }
 
     /// Waits for the lock.
@@ -204,13 +192,10 @@ impl ContainerDir {
                 return Ok(lock);
             }
             let Some(left) = timespec_until(deadline) else {
-                let holder = self
-                    .lock_holder()?
-                    .map_or_else(String::new, |h| format!(" by process {}", h.pid));
-                return Err(
-                    Error::state(format!("container {} is being changed{holder}", self.id))
-                        .hint("another command on this container has not finished"),
-                );
+                let holder =
+                    self.lock_holder()?.map_or_else(String::new, |h| format!(" by process {}", h.pid));
+                return Err(Error::state(format!("container {} is being changed{holder}", self.id))
+                    .hint("another command on this container has not finished"));
             };
             let mut fds = [PollFd::new(&watch, PollFlags::IN)];
             match poll(&mut fds, Some(&left)) {
@@ -264,10 +249,7 @@ impl ContainerDir {
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
             return Ok(None);
         };
-        Ok((holder()? == Some(pid)).then_some(Holder {
-            pid: pid.as_raw_nonzero().get(),
-            pidfd,
-        }))
+        Ok((holder()? == Some(pid)).then_some(Holder { pid: pid.as_raw_nonzero().get(), pidfd }))
     }
 
     /// Reads a file of the directory, not following a link; `None` when there is none.
@@ -285,11 +267,7 @@ impl ContainerDir {
         };
         let stat = rustix::fs::fstat(&fd).on_path("fstat", path())?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(Error::attack(format!(
-                "{}: it belongs to user {}",
-                path().display(),
-                stat.st_uid
-            )));
+            return Err(Error::attack(format!("{}: it belongs to user {}", path().display(), stat.st_uid)));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0) + 1);
         let mut file = std::fs::File::from(fd);
@@ -318,10 +296,8 @@ impl ContainerDir {
     /// It cannot be made.
     pub fn create(&self, name: &str) -> Result<OwnedFd> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        Ok(
-            rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o600))
-                .on_path("open", self.file(name))?,
-        )
+        Ok(rustix::fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o600))
+            .on_path("open", self.file(name))?)
     }
 
     /// Opens a file of the directory.
@@ -330,12 +306,7 @@ impl ContainerDir {
     ///
     /// The errno of openat(2), bare: callers tell apart what is missing.
     pub fn open_file(&self, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        rustix::fs::openat(
-            &self.fd,
-            name,
-            flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-            Mode::empty(),
-        )
+        rustix::fs::openat(&self.fd, name, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
     }
 
     /// Removes the directory and all in it.
@@ -462,15 +433,9 @@ mod tests {
         let mut ready = [0; 2];
         std::io::Read::read_exact(other.stdout.as_mut().unwrap(), &mut ready).unwrap();
         assert!(dir.try_lock().unwrap().is_none());
-        assert_eq!(
-            dir.lock_holder().unwrap().unwrap().pid,
-            i32::try_from(other.id()).unwrap()
-        );
+        assert_eq!(dir.lock_holder().unwrap().unwrap().pid, i32::try_from(other.id()).unwrap());
         let busy = dir.lock(Instant::now()).unwrap_err();
-        assert!(
-            busy.to_string().contains(&format!("by process {}", other.id())),
-            "{busy}"
-        );
+        assert!(busy.to_string().contains(&format!("by process {}", other.id())), "{busy}");
         drop(other.stdin.take());
         dir.lock(Instant::now() + Duration::from_secs(30)).unwrap();
         other.wait().unwrap();

@@ -47,10 +47,7 @@ impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         // Clocks before 1970 or after 2^63 belong to machines that have lost theirs.
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self::new(
-            i64::try_from(since.as_secs()).unwrap_or_default(),
-            since.subsec_nanos(),
-        )
+        Self::new(i64::try_from(since.as_secs()).unwrap_or_default(), since.subsec_nanos())
     }
 }
 
@@ -77,11 +74,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
     (year, month, day)
 }

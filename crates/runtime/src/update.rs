@@ -31,10 +31,7 @@ pub fn update(store: &Store, id: &ContainerId, changes: &Resources) -> Result<()
         log::warn!("{skipped:?}");
     }
     container.record.resources = merged;
-    container
-        .record
-        .write(&container.dir)
-        .doing(|| "the limits are changed, but not recorded")
+    container.record.write(&container.dir).doing(|| "the limits are changed, but not recorded")
 }
 
 /// The limits as they will be.
@@ -105,27 +102,13 @@ fn merge_io(now: &mut BlockIo, change: &BlockIo) {
         });
     }
     for (now, changes) in [
-        (
-            &mut now.throttle_read_bps_device,
-            &change.throttle_read_bps_device,
-        ),
-        (
-            &mut now.throttle_write_bps_device,
-            &change.throttle_write_bps_device,
-        ),
-        (
-            &mut now.throttle_read_iops_device,
-            &change.throttle_read_iops_device,
-        ),
-        (
-            &mut now.throttle_write_iops_device,
-            &change.throttle_write_iops_device,
-        ),
+        (&mut now.throttle_read_bps_device, &change.throttle_read_bps_device),
+        (&mut now.throttle_write_bps_device, &change.throttle_write_bps_device),
+        (&mut now.throttle_read_iops_device, &change.throttle_read_iops_device),
+        (&mut now.throttle_write_iops_device, &change.throttle_write_iops_device),
     ] {
         for device in changes {
-            replace(now, device, |a: &ThrottleDevice, b| {
-                (a.major, a.minor) == (b.major, b.minor)
-            });
+            replace(now, device, |a: &ThrottleDevice, b| (a.major, a.minor) == (b.major, b.minor));
         }
     }
 }
@@ -161,37 +144,18 @@ mod tests {
     use super::*;
 
     fn resources(memory: Memory, cpu: Cpu) -> Resources {
-        Resources {
-            memory: Some(memory),
-            cpu: Some(cpu),
-            ..Resources::default()
-        }
+        Resources { memory: Some(memory), cpu: Some(cpu), ..Resources::default() }
     }
 
     #[test]
     fn what_is_not_named_stays() {
         let now = resources(
-            Memory {
-                limit: Some(100),
-                swap: Some(200),
-                ..Memory::default()
-            },
-            Cpu {
-                quota: Some(5),
-                period: Some(10),
-                cpus: "0-1".to_owned(),
-                ..Cpu::default()
-            },
+            Memory { limit: Some(100), swap: Some(200), ..Memory::default() },
+            Cpu { quota: Some(5), period: Some(10), cpus: "0-1".to_owned(), ..Cpu::default() },
         );
         let changes = resources(
-            Memory {
-                limit: Some(150),
-                ..Memory::default()
-            },
-            Cpu {
-                quota: Some(7),
-                ..Cpu::default()
-            },
+            Memory { limit: Some(150), ..Memory::default() },
+            Cpu { quota: Some(7), ..Cpu::default() },
         );
         let merged = merge(&now, &changes);
         assert_eq!(merged.memory.as_ref().unwrap().swap, Some(200));
@@ -199,29 +163,14 @@ mod tests {
         let write = with_partners(&merged, &changes);
         assert_eq!(write.memory.unwrap().swap, Some(200));
         let cpu = write.cpu.unwrap();
-        assert_eq!(
-            (cpu.quota, cpu.period, cpu.cpus.as_str()),
-            (Some(7), Some(10), "")
-        );
+        assert_eq!((cpu.quota, cpu.period, cpu.cpus.as_str()), (Some(7), Some(10), ""));
     }
 
     #[test]
     fn unlimited_memory_takes_the_swap_limit_along() {
-        let now = resources(
-            Memory {
-                limit: Some(100),
-                swap: Some(200),
-                ..Memory::default()
-            },
-            Cpu::default(),
-        );
-        let changes = resources(
-            Memory {
-                limit: Some(-1),
-                ..Memory::default()
-            },
-            Cpu::default(),
-        );
+        let now =
+            resources(Memory { limit: Some(100), swap: Some(200), ..Memory::default() }, Cpu::default());
+        let changes = resources(Memory { limit: Some(-1), ..Memory::default() }, Cpu::default());
         assert_eq!(merge(&now, &changes).memory.unwrap().swap, Some(-1));
     }
 }

@@ -31,22 +31,8 @@ pub fn write_id_maps(pid: i32, maps: &IdMaps) -> Result<()> {
         return Err(Error::config("no gid mappings found"));
     }
     let privileged = rustix::process::geteuid().is_root();
-    write_one(
-        pid,
-        "gid_map",
-        "newgidmap",
-        &maps.gid,
-        rustix::process::getegid().as_raw(),
-        privileged,
-    )?;
-    write_one(
-        pid,
-        "uid_map",
-        "newuidmap",
-        &maps.uid,
-        rustix::process::geteuid().as_raw(),
-        privileged,
-    )
+    write_one(pid, "gid_map", "newgidmap", &maps.gid, rustix::process::getegid().as_raw(), privileged)?;
+    write_one(pid, "uid_map", "newuidmap", &maps.uid, rustix::process::geteuid().as_raw(), privileged)
 }
 
 fn write_one(pid: i32, file: &str, program: &str, map: &[IdMap], own: u32, privileged: bool) -> Result<()> {
@@ -61,12 +47,7 @@ fn write_one(pid: i32, file: &str, program: &str, map: &[IdMap], own: u32, privi
         write_file(&setgroups, "deny")?;
     }
     let mut text = String::new();
-    for IdMap {
-        inside,
-        outside,
-        count,
-    } in map
-    {
+    for IdMap { inside, outside, count } in map {
         let _ = writeln!(text, "{inside} {outside} {count}");
     }
     match write_file(&path, &text) {
@@ -111,10 +92,7 @@ pub fn with_maps(maps: &IdMaps) -> Result<OwnedFd> {
     let pid = child.pid.as_raw_nonzero().get();
     let made = write_id_maps(pid, maps).and_then(|()| {
         let path = format!("/proc/{pid}/ns/user");
-        Ok(
-            rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-                .on_path("open", &path)?,
-        )
+        Ok(rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).on_path("open", &path)?)
     });
     drop(theirs);
     let _ = signal(child.pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
@@ -147,10 +125,7 @@ pub fn maps_of(path: &Path) -> Result<IdMaps> {
         _ => return Err(SysError::path("setns", path, Errno::IO).into()),
     }
     let (uid, gid) = text.split_once('\0').unwrap_or_default();
-    Ok(IdMaps {
-        uid: parse_map(uid),
-        gid: parse_map(gid),
-    })
+    Ok(IdMaps { uid: parse_map(uid), gid: parse_map(gid) })
 }
 
 /// In a process of its own: `/proc/self` shows the mappings as seen from the reader's namespace, so they are opened before.
@@ -179,11 +154,7 @@ fn parse_map(text: &str) -> Vec<IdMap> {
         .filter_map(|line| {
             let mut fields = line.split_ascii_whitespace().map(str::parse);
             let mut next = || fields.next()?.ok();
-            Some(IdMap {
-                inside: next()?,
-                outside: next()?,
-                count: next()?,
-            })
+            Some(IdMap { inside: next()?, outside: next()?, count: next()? })
         })
         .collect()
 }
@@ -197,13 +168,6 @@ mod tests {
         let text = "         0     100000      65536\n 65536 0 1\nx\n";
         let maps = parse_map(text);
         assert_eq!(maps.len(), 2);
-        assert_eq!(
-            maps[0],
-            IdMap {
-                inside: 0,
-                outside: 100_000,
-                count: 65536
-            }
-        );
+        assert_eq!(maps[0], IdMap { inside: 0, outside: 100_000, count: 65536 });
     }
 }

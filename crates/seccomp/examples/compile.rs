@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "an example")]
 
 #[allow(dead_code)]
-#[path = "../tests/support/docker.rs"]
-mod docker;
+#[path = "../tests/support/engines.rs"]
+mod engines;
 
 fn main() {
-    let spec = docker::profile();
+    let spec = engines::docker();
     count(&spec);
 }
 

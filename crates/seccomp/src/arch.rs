@@ -238,10 +238,7 @@ mod tests {
         assert_eq!(Arch::Loongarch64.audit(), 0xc000_0102);
         assert_eq!(Arch::Mipsel64n32.audit(), 0xe000_0008);
         assert_eq!(Arch::S390x.audit(), 0x8000_0016);
-        let shared = Arch::ALL
-            .iter()
-            .filter(|a| a.audit() == Arch::X32.audit())
-            .count();
+        let shared = Arch::ALL.iter().filter(|a| a.audit() == Arch::X32.audit()).count();
         assert_eq!(shared, 2);
     }
 

@@ -32,12 +32,7 @@ impl Insn {
 
     /// An instruction that does not branch.
     pub(crate) const fn new(code: u16, k: u32) -> Self {
-        Self {
-            code,
-            jt: 0,
-            jf: 0,
-            k,
-        }
+        Self { code, jt: 0, jf: 0, k }
     }
 
     /// The bytes of `struct sock_filter` in this machine's byte order.
@@ -50,12 +45,7 @@ impl Insn {
     /// The reverse of [`Self::to_ne_bytes`].
     pub const fn from_ne_bytes(bytes: [u8; 8]) -> Self {
         let [c0, c1, jt, jf, k0, k1, k2, k3] = bytes;
-        Self {
-            code: u16::from_ne_bytes([c0, c1]),
-            jt,
-            jf,
-            k: u32::from_ne_bytes([k0, k1, k2, k3]),
-        }
+        Self { code: u16::from_ne_bytes([c0, c1]), jt, jf, k: u32::from_ne_bytes([k0, k1, k2, k3]) }
     }
 }
 
@@ -70,9 +60,5 @@ pub(crate) const ARCH: u32 = 4;
 /// Offsets of an argument's low and high word.
 pub(crate) const fn arg_words(arg: u8, little_endian: bool) -> (u32, u32) {
     let start = 16 + 8 * arg as u32;
-    if little_endian {
-        (start, start + 4)
-    } else {
-        (start + 4, start)
-    }
+    if little_endian { (start, start + 4) } else { (start + 4, start) }
 }

@@ -63,9 +63,10 @@ pub fn compile(profile: &Profile<'_>, native: Arch) -> Result<Filter, Error> {
     let mut emitter = Emitter::new(&resolver.trees, default, native.is_little_endian());
     // The native architecture comes first: nearly all calls are its.
     let wrong_arch = Goal::Verdict(Action::KillThread.verdict());
-    let start = sections.iter().rev().fold(wrong_arch, |other, (audit, ranges)| {
-        emitter.section(*audit, ranges.as_slice(), other)
-    });
+    let start = sections
+        .iter()
+        .rev()
+        .fold(wrong_arch, |other, (audit, ranges)| emitter.section(*audit, ranges.as_slice(), other));
     let insns = emitter.finish(start);
     if insns.len() > MAX_INSNS {
         return Err(Error::TooLong { insns: insns.len() });

@@ -28,23 +28,13 @@ impl Test {
             Op::MaskedEq => (condition.value & all, condition.value_two),
             _ => (all, condition.value),
         };
-        (mask != 0).then_some(Self {
-            arg: condition.arg,
-            op: condition.op,
-            mask,
-            value: value & mask,
-        })
+        (mask != 0).then_some(Self { arg: condition.arg, op: condition.op, mask, value: value & mask })
     }
 
     /// That the first argument selects this call of a multiplexer.
     fn selects(call: u8, wide: bool) -> Self {
         let mask = if wide { u64::MAX } else { u64::from(u32::MAX) };
-        Self {
-            arg: 0,
-            op: Op::Eq,
-            mask,
-            value: u64::from(call),
-        }
+        Self { arg: 0, op: Op::Eq, mask, value: u64::from(call) }
     }
 
     /// Whether it is tried earlier than `other`. Of two of which this is true neither way, the older one is.
@@ -125,12 +115,7 @@ pub(crate) fn decide<'a>(
 ) -> Result<Option<Decision>, Contradiction> {
     let mut decision = None;
     let mut level = Vec::new();
-    for Candidate {
-        syscall,
-        rule,
-        selector,
-    } in candidates
-    {
+    for Candidate { syscall, rule, selector } in candidates {
         decision = Some(Decision::Default);
         let Some(rule) = rule else {
             continue;
@@ -144,11 +129,7 @@ pub(crate) fn decide<'a>(
             insert(&mut level, &path, verdict, wide).map_err(|Clash| Contradiction(syscall))?;
         }
     }
-    Ok(if level.is_empty() {
-        decision
-    } else {
-        Some(Decision::Depends(Tree { wide, level }))
-    })
+    Ok(if level.is_empty() { decision } else { Some(Decision::Depends(Tree { wide, level })) })
 }
 
 /// The conditions of a rule, all of which must hold. But when several are about the same argument, each is taken for a
@@ -156,9 +137,7 @@ pub(crate) fn decide<'a>(
 fn alternatives(conditions: &[Condition]) -> impl Iterator<Item = &[Condition]> {
     let repeated = (1..conditions.len()).any(|end| {
         let (earlier, later) = conditions.split_at(end);
-        later
-            .first()
-            .is_some_and(|later| earlier.iter().any(|earlier| earlier.arg == later.arg))
+        later.first().is_some_and(|later| earlier.iter().any(|earlier| earlier.arg == later.arg))
     });
     let size = if repeated { 1 } else { conditions.len().max(1) };
     let none = conditions.is_empty().then_some(conditions);
@@ -169,9 +148,7 @@ fn alternatives(conditions: &[Condition]) -> impl Iterator<Item = &[Condition]> 
 fn path(conditions: &[Condition], selector: Option<u8>, wide: bool) -> Vec<Test> {
     // Behind a multiplexer the first argument selects the call, and the call's own arguments are in memory. A condition
     // on the first one is dropped as libseccomp does; the others are kept as it does, though they match nothing useful.
-    let own = conditions
-        .iter()
-        .filter(|condition| selector.is_none() || condition.arg != 0);
+    let own = conditions.iter().filter(|condition| selector.is_none() || condition.arg != 0);
     let selects = selector.map(|call| Test::selects(call, wide));
     let tests = own.filter_map(|condition| Test::new(condition, wide));
     let mut path: Vec<Test> = selects.into_iter().chain(tests).collect();

@@ -93,12 +93,7 @@ impl<'a> Emitter<'a> {
     fn goal(&self, target: Target) -> Goal {
         match target {
             Target::Verdict(verdict) => Goal::Verdict(verdict),
-            Target::Tree(index) => self
-                .written
-                .get(index)
-                .copied()
-                .flatten()
-                .map_or(self.default, Goal::At),
+            Target::Tree(index) => self.written.get(index).copied().flatten().map_or(self.default, Goal::At),
         }
     }
 
@@ -172,12 +167,7 @@ impl<'a> Emitter<'a> {
         let (jt, jf) = (self.distance(yes), self.distance(no));
         debug_assert!(jt <= 255 && jf <= 255, "reach() has seen to it");
         let short = |distance| u8::try_from(distance).unwrap_or(u8::MAX);
-        self.push(Insn {
-            code,
-            jt: short(jt),
-            jf: short(jf),
-            k,
-        });
+        self.push(Insn { code, jt: short(jt), jf: short(jf), k });
         self.here()
     }
 
@@ -185,11 +175,7 @@ impl<'a> Emitter<'a> {
     fn reach(&mut self, goal: Goal, limit: usize) -> Label {
         let label = match goal {
             Goal::At(label) => Some(label),
-            Goal::Verdict(verdict) => self
-                .returns
-                .iter()
-                .find(|(v, _)| *v == verdict)
-                .map(|&(_, at)| at),
+            Goal::Verdict(verdict) => self.returns.iter().find(|(v, _)| *v == verdict).map(|&(_, at)| at),
         };
         match label {
             Some(label) if self.distance(label) <= limit => label,
@@ -250,11 +236,7 @@ struct Word {
 impl Word {
     fn new(test: &Test, shift: u32, offset: u32) -> Self {
         let part = |value: u64| u32::try_from((value >> shift) & u64::from(u32::MAX)).unwrap_or_default();
-        Self {
-            offset,
-            mask: part(test.mask),
-            value: part(test.value),
-        }
+        Self { offset, mask: part(test.mask), value: part(test.value) }
     }
 }
 
@@ -266,11 +248,7 @@ fn middle(ranges: &[Range]) -> usize {
         let with = left + range.weight;
         if 2 * with >= total {
             // Whichever side the range that holds the middle makes less uneven.
-            let cut = if total - 2 * left < 2 * with - total {
-                index
-            } else {
-                index + 1
-            };
+            let cut = if total - 2 * left < 2 * with - total { index } else { index + 1 };
             return cut.clamp(1, ranges.len().saturating_sub(1).max(1));
         }
         left = with;

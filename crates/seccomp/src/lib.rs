@@ -8,7 +8,7 @@
 //! The ranges become a binary search, the trees comparisons, and both together the program.
 //!
 //! What a profile means was settled by libseccomp and by what runc puts around it, so the tests run the programs of
-//! both on the same data. Where we differ on purpose, [`compile`] says so.
+//! both on the same data. Where we differ on purpose, [`compile()`] says so.
 
 #![forbid(unsafe_code)]
 

@@ -13,7 +13,7 @@ pub struct Profile<'a> {
     pub archs: Vec<Arch>,
     /// `SECCOMP_FILTER_FLAG_*` that the profile asks for.
     pub flags: u64,
-    /// The rules. [`compile`](crate::compile) says which one counts when several match.
+    /// The rules. [`compile`](crate::compile()) says which one counts when several match.
     pub rules: Vec<Rule<'a>>,
 }
 
@@ -71,6 +71,8 @@ pub enum Action {
 }
 
 const EPERM: u16 = 1;
+/// The kernel would return this one for all that are greater.
+const MAX_ERRNO: u16 = 4095;
 
 impl Action {
     /// `SECCOMP_RET_*` with its data.
@@ -145,18 +147,8 @@ impl<'a> Profile<'a> {
             || "linux.seccomp".to_owned(),
             ["defaultAction", "defaultErrnoRet"],
         )?;
-        let rules = spec
-            .syscalls
-            .iter()
-            .enumerate()
-            .map(read_rule)
-            .collect::<Result<Vec<_>, _>>()?;
-        let profile = Self {
-            default_action,
-            archs,
-            flags,
-            rules,
-        };
+        let rules = spec.syscalls.iter().enumerate().map(read_rule).collect::<Result<Vec<_>, _>>()?;
+        let profile = Self { default_action, archs, flags, rules };
         profile.check_notify(spec)?;
         Ok(profile)
     }
@@ -169,20 +161,14 @@ impl<'a> Profile<'a> {
     fn check_notify(&self, spec: &Seccomp) -> Result<(), Error> {
         for (index, rule) in self.rules.iter().enumerate() {
             if rule.action == Action::Notify && rule.names.iter().any(|name| name == "write") {
-                return Err(Error::NotifyWrite {
-                    path: format!("linux.seccomp.syscalls[{index}]"),
-                });
+                return Err(Error::NotifyWrite { path: format!("linux.seccomp.syscalls[{index}]") });
             }
         }
         if self.default_action == Action::Notify {
             return Err(Error::NotifyDefault);
         }
         if self.notifies() {
-            return if spec.listener_path.is_empty() {
-                Err(Error::NoListener)
-            } else {
-                Ok(())
-            };
+            return if spec.listener_path.is_empty() { Err(Error::NoListener) } else { Ok(()) };
         }
         let killable = |flags: &Vec<String>| flags.iter().position(|flag| flag == WAIT_KILLABLE_RECV);
         if let Some(index) = spec.flags.as_ref().and_then(killable) {
@@ -207,10 +193,7 @@ fn read_flags(names: Option<&[String]>) -> Result<u64, Error> {
             Some((_, flag)) => flags |= flag,
             None => {
                 let path = format!("linux.seccomp.flags[{index}]");
-                return Err(Error::Flag {
-                    path,
-                    name: name.clone(),
-                });
+                return Err(Error::Flag { path, name: name.clone() });
             }
         }
     }
@@ -221,10 +204,7 @@ fn read_archs(names: &[String]) -> Result<Vec<Arch>, Error> {
     let read = |(index, name): (usize, &String)| {
         Arch::from_name(name).ok_or_else(|| {
             let path = format!("linux.seccomp.architectures[{index}]");
-            Error::Arch {
-                path,
-                name: name.clone(),
-            }
+            Error::Arch { path, name: name.clone() }
         })
     };
     names.iter().enumerate().map(read).collect()
@@ -234,43 +214,26 @@ fn read_rule((index, rule): (usize, &SeccompSyscall)) -> Result<Rule<'_>, Error>
     let place = || format!("linux.seccomp.syscalls[{index}]");
     let action = read_action(&rule.action, rule.errno_ret, place, ["action", "errnoRet"])?;
     if let Some(empty) = rule.names.iter().position(String::is_empty) {
-        return Err(Error::EmptyName {
-            path: format!("{}.names[{empty}]", place()),
-        });
+        return Err(Error::EmptyName { path: format!("{}.names[{empty}]", place()) });
     }
     let read = |(arg, condition): (usize, &SeccompArg)| {
         read_condition(condition, || format!("{}.args[{arg}]", place()))
     };
     let conditions = rule.args.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-    Ok(Rule {
-        names: &rule.names,
-        action,
-        conditions,
-    })
+    Ok(Rule { names: &rule.names, action, conditions })
 }
 
 fn read_condition(condition: &SeccompArg, place: impl Fn() -> String) -> Result<Condition, Error> {
     let Some(&(_, op)) = OPERATORS.iter().find(|(name, _)| *name == condition.op) else {
-        return Err(Error::Operator {
-            path: format!("{}.op", place()),
-            name: condition.op.clone(),
-        });
+        return Err(Error::Operator { path: format!("{}.op", place()), name: condition.op.clone() });
     };
     let arg = match u8::try_from(condition.index) {
         Ok(arg) if arg < 6 => arg,
         _ => {
-            return Err(Error::ArgIndex {
-                path: format!("{}.index", place()),
-                index: condition.index,
-            });
+            return Err(Error::ArgIndex { path: format!("{}.index", place()), index: condition.index });
         }
     };
-    Ok(Condition {
-        arg,
-        op,
-        value: condition.value,
-        value_two: condition.value_two,
-    })
+    Ok(Condition { arg, op, value: condition.value, value_two: condition.value_two })
 }
 
 /// `members` are the names, in the object at `place`, of the action and of its error number.
@@ -281,20 +244,18 @@ fn read_action(
     members: [&str; 2],
 ) -> Result<Action, Error> {
     let [action_member, errno_member] = members;
-    let number = || match errno {
+    let number = |max: u16| match errno.map(|value| (value, u16::try_from(value))) {
         None => Ok(EPERM),
-        Some(value) => u16::try_from(value).map_err(|_| Error::Errno {
-            path: format!("{}.{errno_member}", place()),
-            value,
-        }),
+        Some((_, Ok(value))) if value <= max => Ok(value),
+        Some((value, _)) => Err(Error::Errno { path: format!("{}.{errno_member}", place()), value }),
     };
     Ok(match name {
         "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
         "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
         "SCMP_ACT_TRAP" => Action::Trap,
-        "SCMP_ACT_ERRNO" => Action::Errno(number()?),
+        "SCMP_ACT_ERRNO" => Action::Errno(number(MAX_ERRNO)?),
         "SCMP_ACT_NOTIFY" => Action::Notify,
-        "SCMP_ACT_TRACE" => Action::Trace(number()?),
+        "SCMP_ACT_TRACE" => Action::Trace(number(u16::MAX)?),
         "SCMP_ACT_LOG" => Action::Log,
         "SCMP_ACT_ALLOW" => Action::Allow,
         _ => {
@@ -305,3 +266,6 @@ fn read_action(
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,11 +45,7 @@ impl Ranges {
         self.0.pop_if(|last| last.start == start);
         match self.0.last_mut() {
             Some(last) if last.target == target => last.weight += weight - 1,
-            _ => self.0.push(Range {
-                start,
-                target,
-                weight,
-            }),
+            _ => self.0.push(Range { start, target, weight }),
         }
     }
 }
@@ -78,11 +74,7 @@ mod tests {
             (10, Target::Tree(0), 1),
             (u32::MAX, yes, 2),
         ];
-        let expected = expected.map(|(start, target, weight)| Range {
-            start,
-            target,
-            weight,
-        });
+        let expected = expected.map(|(start, target, weight)| Range { start, target, weight });
         assert_eq!(ranges.as_slice(), expected);
     }
 }

@@ -47,11 +47,7 @@ impl<'a> Resolver<'a> {
             let effective = Some(rule).filter(|rule| rule.action != profile.default_action);
             for name in rule.names {
                 match Syscall::from_name(name) {
-                    Some(syscall) => mentions.push(Mention {
-                        syscall,
-                        rule: effective,
-                        next: None,
-                    }),
+                    Some(syscall) => mentions.push(Mention { syscall, rule: effective, next: None }),
                     None if unknown.contains(&name.as_str()) => {}
                     None => unknown.push(name),
                 }
@@ -65,14 +61,7 @@ impl<'a> Resolver<'a> {
         }
         let default = Target::Verdict(profile.default_action.verdict());
         let hides_newer = !profile.default_action.lets_through();
-        Self {
-            mentions,
-            first,
-            unknown,
-            trees: Vec::new(),
-            default,
-            hides_newer,
-        }
+        Self { mentions, first, unknown, trees: Vec::new(), default, hides_newer }
     }
 
     /// What the numbers lead to that the kernel shows with the audit number of `arch`; `archs` are all of the filter.
@@ -161,10 +150,7 @@ impl<'a> Resolver<'a> {
                 Ok(Some(Decision::Always(verdict))) => Target::Verdict(verdict),
                 Ok(Some(Decision::Depends(tree))) => Target::Tree(self.tree_index(tree)),
                 Err(Contradiction(syscall)) => {
-                    return Err(Error::Contradiction {
-                        name: syscall.name(),
-                        arch,
-                    });
+                    return Err(Error::Contradiction { name: syscall.name(), arch });
                 }
             };
             calls.push((number, target));
@@ -178,11 +164,7 @@ impl<'a> Resolver<'a> {
         iter::from_fn(move || {
             let mention = self.mentions.get(next?)?;
             next = mention.next;
-            Some(Candidate {
-                syscall,
-                rule: mention.rule,
-                selector: None,
-            })
+            Some(Candidate { syscall, rule: mention.rule, selector: None })
         })
     }
 
@@ -193,30 +175,21 @@ impl<'a> Resolver<'a> {
         number: u32,
         arch: Arch,
     ) -> impl Iterator<Item = Candidate<'a>> {
-        self.mentions
-            .iter()
-            .filter_map(move |&Mention { syscall, rule, .. }| {
-                let selector = match syscall.multiplexed(arch) {
-                    Some((own, call)) if own == number => Some(call),
-                    _ if syscall == multiplexer => None,
-                    _ => return None,
-                };
-                Some(Candidate {
-                    syscall,
-                    rule,
-                    selector,
-                })
-            })
+        self.mentions.iter().filter_map(move |&Mention { syscall, rule, .. }| {
+            let selector = match syscall.multiplexed(arch) {
+                Some((own, call)) if own == number => Some(call),
+                _ if syscall == multiplexer => None,
+                _ => return None,
+            };
+            Some(Candidate { syscall, rule, selector })
+        })
     }
 
     fn tree_index(&mut self, tree: Tree) -> usize {
-        self.trees
-            .iter()
-            .position(|known| *known == tree)
-            .unwrap_or_else(|| {
-                self.trees.push(tree);
-                self.trees.len() - 1
-            })
+        self.trees.iter().position(|known| *known == tree).unwrap_or_else(|| {
+            self.trees.push(tree);
+            self.trees.len() - 1
+        })
     }
 }
 

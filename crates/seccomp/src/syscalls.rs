@@ -227,16 +227,12 @@ impl Syscall {
 
     /// The system call that has this number on `arch`.
     pub fn from_number(number: u32, arch: Arch) -> Option<Self> {
-        Self::by_number(arch)
-            .find(|&(other, _)| other == number)
-            .map(|(_, call)| call)
+        Self::by_number(arch).find(|&(other, _)| other == number).map(|(_, call)| call)
     }
 
     /// Those that `arch` has, with their numbers, which ascend.
     pub fn by_number(arch: Arch) -> impl Iterator<Item = (u32, Self)> {
-        let column = BY_NUMBER
-            .get(arch.column())
-            .map(|column| column.split_at(USUAL_NUMBERS));
+        let column = BY_NUMBER.get(arch.column()).map(|column| column.split_at(USUAL_NUMBERS));
         let (usual, private) = column.unwrap_or_default();
         let usual = (arch.number_base()..).zip(usual);
         usual
@@ -294,9 +290,7 @@ impl Syscall {
 
 fn name_bytes(index: usize) -> &'static [u8] {
     match (STARTS.get(index), STARTS.get(index + 1)) {
-        (Some(&start), Some(&end)) => NAMES
-            .get(usize::from(start)..usize::from(end))
-            .unwrap_or_default(),
+        (Some(&start), Some(&end)) => NAMES.get(usize::from(start)..usize::from(end)).unwrap_or_default(),
         _ => &[],
     }
 }
@@ -345,12 +339,7 @@ mod tests {
         for arch in Arch::ALL {
             for call in Syscall::all() {
                 if let Some(number) = call.number(arch) {
-                    assert_eq!(
-                        Syscall::from_number(number, arch),
-                        Some(call),
-                        "{} on {arch:?}",
-                        call.name()
-                    );
+                    assert_eq!(Syscall::from_number(number, arch), Some(call), "{} on {arch:?}", call.name());
                 }
             }
             assert_eq!(Syscall::from_number(0x7fff_ffff, arch), None);
@@ -365,11 +354,7 @@ mod tests {
     fn multiplexed_calls() {
         for (name, multiplexer, call) in MULTIPLEXED {
             let syscall = Syscall::from_name(name).unwrap();
-            assert_eq!(
-                syscall.multiplexed(Arch::Mips),
-                Some((4000 + multiplexer.number(), call)),
-                "{name}"
-            );
+            assert_eq!(syscall.multiplexed(Arch::Mips), Some((4000 + multiplexer.number(), call)), "{name}");
             assert_eq!(syscall.multiplexed(Arch::X86_64), None);
         }
         let read = Syscall::from_name("read").unwrap();

@@ -15,10 +15,7 @@ pub fn spec(rootless: bool, cgroup_v2: bool, euid: u32, egid: u32) -> Spec {
     Spec {
         oci_version: OCI_VERSION.to_owned(),
         process: Some(process()),
-        root: Some(Root {
-            path: "rootfs".to_owned(),
-            readonly: true,
-        }),
+        root: Some(Root { path: "rootfs".to_owned(), readonly: true }),
         hostname: "runc".to_owned(),
         mounts: mounts(rootless),
         linux: Some(linux(rootless, cgroup_v2, euid, egid)),
@@ -40,10 +37,7 @@ fn process() -> Process {
     Process {
         terminal: true,
         args: strings(&["sh"]),
-        env: strings(&[
-            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "TERM=xterm",
-        ]),
+        env: strings(&["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=xterm"]),
         cwd: "/".to_owned(),
         capabilities: Some(Capabilities {
             bounding: capabilities.clone(),
@@ -51,11 +45,7 @@ fn process() -> Process {
             permitted: capabilities,
             ..Capabilities::default()
         }),
-        rlimits: vec![Rlimit {
-            kind: "RLIMIT_NOFILE".to_owned(),
-            hard: 1024,
-            soft: 1024,
-        }],
+        rlimits: vec![Rlimit { kind: "RLIMIT_NOFILE".to_owned(), hard: 1024, soft: 1024 }],
         no_new_privileges: true,
         ..Process::default()
     }
@@ -73,30 +63,15 @@ fn linux(rootless: bool, cgroup_v2: bool, euid: u32, egid: u32) -> Linux {
     if rootless {
         kinds.push("user");
     }
-    let one = |host_id| {
-        vec![IdMapping {
-            container_id: 0,
-            host_id,
-            size: 1,
-        }]
-    };
-    let deny_all = DeviceRule {
-        access: "rwm".to_owned(),
-        ..DeviceRule::default()
-    };
+    let one = |host_id| vec![IdMapping { container_id: 0, host_id, size: 1 }];
+    let deny_all = DeviceRule { access: "rwm".to_owned(), ..DeviceRule::default() };
     Linux {
         uid_mappings: if rootless { one(euid) } else { Vec::new() },
         gid_mappings: if rootless { one(egid) } else { Vec::new() },
-        resources: (!rootless).then(|| Resources {
-            devices: vec![deny_all],
-            ..Resources::default()
-        }),
+        resources: (!rootless).then(|| Resources { devices: vec![deny_all], ..Resources::default() }),
         namespaces: kinds
             .into_iter()
-            .map(|kind| Namespace {
-                kind: kind.to_owned(),
-                path: String::new(),
-            })
+            .map(|kind| Namespace { kind: kind.to_owned(), path: String::new() })
             .collect(),
         masked_paths: strings(&[
             "/proc/acpi",
@@ -110,13 +85,7 @@ fn linux(rootless: bool, cgroup_v2: bool, euid: u32, egid: u32) -> Linux {
             "/sys/firmware",
             "/proc/scsi",
         ]),
-        readonly_paths: strings(&[
-            "/proc/bus",
-            "/proc/fs",
-            "/proc/irq",
-            "/proc/sys",
-            "/proc/sysrq-trigger",
-        ]),
+        readonly_paths: strings(&["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]),
         ..Linux::default()
     }
 }
@@ -129,38 +98,18 @@ fn mounts(rootless: bool) -> Vec<Mount> {
     }
     let sys = if rootless {
         // sysfs belongs to the network namespace, which a rootless container shares with its host.
-        mount(
-            "/sys",
-            "none",
-            "/sys",
-            &["rbind", "nosuid", "noexec", "nodev", "ro"],
-        )
+        mount("/sys", "none", "/sys", &["rbind", "nosuid", "noexec", "nodev", "ro"])
     } else {
         mount("/sys", "sysfs", "sysfs", &["nosuid", "noexec", "nodev", "ro"])
     };
     vec![
         mount("/proc", "proc", "proc", &[]),
-        mount(
-            "/dev",
-            "tmpfs",
-            "tmpfs",
-            &["nosuid", "strictatime", "mode=755", "size=65536k"],
-        ),
+        mount("/dev", "tmpfs", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
         mount("/dev/pts", "devpts", "devpts", &devpts),
-        mount(
-            "/dev/shm",
-            "tmpfs",
-            "shm",
-            &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
-        ),
+        mount("/dev/shm", "tmpfs", "shm", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
         mount("/dev/mqueue", "mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
         sys,
-        mount(
-            "/sys/fs/cgroup",
-            "cgroup",
-            "cgroup",
-            &["nosuid", "noexec", "nodev", "relatime", "ro"],
-        ),
+        mount("/sys/fs/cgroup", "cgroup", "cgroup", &["nosuid", "noexec", "nodev", "relatime", "ro"]),
     ]
 }
 

@@ -46,7 +46,7 @@ pub use resources::{
     ThrottleDevice, WeightDevice,
 };
 pub use seccomp::{Seccomp, SeccompArg, SeccompSyscall};
-pub use state::{ProcessState, State, Status, Summary};
+pub use state::{ExecSummary, ProcessState, State, Status, Summary};
 
 /// The version of the specification that these types follow.
 pub const OCI_VERSION: &str = "1.3.0";

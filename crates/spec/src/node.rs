@@ -75,9 +75,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Node::Num(
-            u64::try_from(value).map_or(Num::Negative(value), Num::Unsigned),
-        ))
+        Ok(Node::Num(u64::try_from(value).map_or(Num::Negative(value), Num::Unsigned)))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {

@@ -29,18 +29,10 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax(error) => write!(f, "invalid JSON: {error}"),
-            Self::Value {
-                path,
-                expected,
-                found,
-            } if path.is_empty() => {
+            Self::Value { path, expected, found } if path.is_empty() => {
                 write!(f, "expected {expected}, found {found}")
             }
-            Self::Value {
-                path,
-                expected,
-                found,
-            } => write!(f, "{path}: expected {expected}, found {found}"),
+            Self::Value { path, expected, found } => write!(f, "{path}: expected {expected}, found {found}"),
             Self::Null => f.write_str("config cannot be null"),
         }
     }
@@ -77,9 +69,7 @@ pub fn from_slice<T: Read>(bytes: &[u8]) -> Result<(T, Vec<UnknownKey>), ReadErr
     let node = Node::deserialize(&mut deserializer).map_err(ReadError::Syntax)?;
     let mut value = T::default();
     let mut unknown = Unknown::default();
-    value
-        .read(node, &mut unknown)
-        .map_err(|fault| fault.into_error())?;
+    value.read(node, &mut unknown).map_err(|fault| fault.into_error())?;
     Ok((value, unknown.finish()))
 }
 
@@ -87,9 +77,7 @@ pub fn from_slice<T: Read>(bytes: &[u8]) -> Result<(T, Vec<UnknownKey>), ReadErr
 pub(crate) fn deserialize<'de, T: Read, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let node = Node::deserialize(deserializer)?;
     let mut value = T::default();
-    value
-        .read(node, &mut Unknown::default())
-        .map_err(|fault| D::Error::custom(fault.into_error()))?;
+    value.read(node, &mut Unknown::default()).map_err(|fault| D::Error::custom(fault.into_error()))?;
     Ok(value)
 }
 
@@ -124,19 +112,11 @@ pub struct Fault {
 
 impl Fault {
     fn new(expected: impl Into<String>, found: &Node<'_>) -> Box<Self> {
-        Box::new(Self {
-            expected: expected.into(),
-            found: describe(found),
-            path: Vec::new(),
-        })
+        Box::new(Self { expected: expected.into(), found: describe(found), path: Vec::new() })
     }
 
     fn into_error(self) -> ReadError {
-        ReadError::Value {
-            path: path(&self.path),
-            expected: self.expected,
-            found: self.found,
-        }
+        ReadError::Value { path: path(&self.path), expected: self.expected, found: self.found }
     }
 }
 
@@ -153,14 +133,7 @@ pub struct Unknown(Vec<(Vec<Step>, String, &'static [&'static str])>);
 
 impl Unknown {
     fn finish(self) -> Vec<UnknownKey> {
-        self.0
-            .into_iter()
-            .map(|(steps, key, known)| UnknownKey {
-                path: path(&steps),
-                key,
-                known,
-            })
-            .collect()
+        self.0.into_iter().map(|(steps, key, known)| UnknownKey { path: path(&steps), key, known }).collect()
     }
 }
 
@@ -191,15 +164,9 @@ pub(crate) fn read_object<T: Object>(object: &mut T, node: Node<'_>, unknown: &m
         let known = T::KEYS.iter().find(|known| ***known == *key);
         match known.or_else(|| T::KEYS.iter().find(|known| known.eq_ignore_ascii_case(&key))) {
             Some(known) => {
-                within(
-                    unknown,
-                    || Step::Member(known),
-                    |unknown| object.read_member(known, value, unknown),
-                )?;
+                within(unknown, || Step::Member(known), |unknown| object.read_member(known, value, unknown))?;
             }
-            None => unknown
-                .0
-                .push((vec![Step::Key(key.to_string())], key.into_owned(), T::KEYS)),
+            None => unknown.0.push((vec![Step::Key(key.to_string())], key.into_owned(), T::KEYS)),
         }
     }
     Ok(())
@@ -230,11 +197,7 @@ impl<T: Read> Read for Vec<T> {
         self.reserve(items.len());
         for (index, item) in items.into_iter().enumerate() {
             let mut value = T::default();
-            within(
-                unknown,
-                || Step::Index(index),
-                |unknown| value.read(item, unknown),
-            )?;
+            within(unknown, || Step::Index(index), |unknown| value.read(item, unknown))?;
             self.push(value);
         }
         Ok(())
@@ -257,11 +220,7 @@ impl<T: Read> Read for BTreeMap<String, T> {
         };
         for (key, item) in members {
             let mut value = T::default();
-            within(
-                unknown,
-                || Step::Key(key.to_string()),
-                |unknown| value.read(item, unknown),
-            )?;
+            within(unknown, || Step::Key(key.to_string()), |unknown| value.read(item, unknown))?;
             self.insert(key.into_owned(), value);
         }
         Ok(())
@@ -350,10 +309,7 @@ fn push_name(path: &mut String, name: &str) {
 }
 
 fn is_plain(key: &str) -> bool {
-    !key.is_empty()
-        && key
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 /// Names what was found, short enough for one line.

@@ -82,6 +82,22 @@ pub struct Summary {
     pub annotations: BTreeMap<String, String>,
     /// User name of the record's owner; only `list` knows it.
     pub owner: String,
+    /// Processes that `exec` started under a name and that have not ended. Not runc's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub execs: Vec<ExecSummary>,
+}
+
+/// A process that `exec` started under a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExecSummary {
+    /// Its name.
+    pub id: String,
+    /// Its pid on the host.
+    pub pid: i32,
+    /// argv.
+    pub args: Vec<String>,
+    /// RFC 3339 with nanoseconds.
+    pub started: String,
 }
 
 /// What a seccomp agent gets together with the listener.
@@ -101,10 +117,7 @@ pub struct ProcessState {
     pub state: State,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(pid: &i32) -> bool {
     *pid == 0
 }

@@ -16,12 +16,7 @@ fn error(text: &str) -> String {
 }
 
 fn unknown(text: &str) -> Vec<String> {
-    Spec::from_slice(text.as_bytes())
-        .unwrap()
-        .1
-        .into_iter()
-        .map(|key| key.path)
-        .collect()
+    Spec::from_slice(text.as_bytes()).unwrap().1.into_iter().map(|key| key.path).collect()
 }
 
 #[test]
@@ -89,12 +84,7 @@ fn walk(value: &Value, pointer: &str, path: &str, visit: &mut impl FnMut(&str, &
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                walk(
-                    item,
-                    &format!("{pointer}/{index}"),
-                    &format!("{path}[{index}]"),
-                    visit,
-                );
+                walk(item, &format!("{pointer}/{index}"), &format!("{path}[{index}]"), visit);
             }
         }
         Value::Object(members) => {
@@ -123,15 +113,8 @@ fn a_wrong_type_anywhere_names_the_place() {
         let mut changed = sample.clone();
         *changed.pointer_mut(pointer).unwrap() = wrong;
         let message = error(&changed.to_string());
-        let start = if path.is_empty() {
-            "expected ".to_owned()
-        } else {
-            format!("{path}: expected ")
-        };
-        assert!(
-            message.starts_with(&start) && message.ends_with(found),
-            "{path}: {message}"
-        );
+        let start = if path.is_empty() { "expected ".to_owned() } else { format!("{path}: expected ") };
+        assert!(message.starts_with(&start) && message.ends_with(found), "{path}: {message}");
         places += 1;
     });
     assert!(places > 200, "{places}");
@@ -153,16 +136,9 @@ fn null_anywhere_is_the_same_as_absent() {
             _ => return,
         };
         // In a map of the specification's, the key alone means something already.
-        if ![
-            "annotations",
-            "sysctl",
-            "rdma",
-            "unified",
-            "netDevices",
-            "timeOffsets",
-        ]
-        .iter()
-        .any(|map| parent.ends_with(map))
+        if !["annotations", "sysctl", "rdma", "unified", "netDevices", "timeOffsets"]
+            .iter()
+            .any(|map| parent.ends_with(map))
         {
             assert_eq!(read(&nulled.to_string()), read(&removed.to_string()), "{path}");
         }
@@ -184,17 +160,8 @@ fn a_null_config_is_refused() {
 
 #[test]
 fn names_match_without_regard_to_case() {
-    assert_eq!(
-        read(r#"{"OCIVERSION":"1","Root":{"PATH":"r"}}"#)
-            .root
-            .unwrap()
-            .path,
-        "r"
-    );
-    assert_eq!(
-        unknown(r#"{"Process":{"NoNewPrivileges":true}}"#),
-        Vec::<String>::new()
-    );
+    assert_eq!(read(r#"{"OCIVERSION":"1","Root":{"PATH":"r"}}"#).root.unwrap().path, "r");
+    assert_eq!(unknown(r#"{"Process":{"NoNewPrivileges":true}}"#), Vec::<String>::new());
 }
 
 #[test]
@@ -232,20 +199,8 @@ fn of_duplicates_the_last_wins_and_objects_merge() {
             "annotations":{"a":"1","b":"1"},"annotations":{"b":"2"}}"#,
     );
     assert_eq!(spec.hostname, "b");
-    assert_eq!(
-        spec.root,
-        Some(Root {
-            path: "r".into(),
-            readonly: true
-        })
-    );
-    assert_eq!(
-        spec.mounts,
-        [Mount {
-            source: "c".into(),
-            ..Mount::default()
-        }]
-    );
+    assert_eq!(spec.root, Some(Root { path: "r".into(), readonly: true }));
+    assert_eq!(spec.mounts, [Mount { source: "c".into(), ..Mount::default() }]);
     assert_eq!(spec.annotations["a"], "1");
     assert_eq!(spec.annotations["b"], "2");
 }
@@ -256,13 +211,7 @@ fn a_later_null_takes_back_objects_and_arrays_only() {
         r#"{"hostname":"a","hostname":null,"root":{},"root":null,"mounts":[{}],"mounts":null,
             "annotations":{"a":"1"},"annotations":null}"#,
     );
-    assert_eq!(
-        spec,
-        Spec {
-            hostname: "a".into(),
-            ..Spec::default()
-        }
-    );
+    assert_eq!(spec, Spec { hostname: "a".into(), ..Spec::default() });
 }
 
 #[test]
@@ -301,22 +250,13 @@ fn integers_must_be_integers_and_fit() {
 #[test]
 fn long_strings_are_shortened_in_errors() {
     let message = error(&format!(r#"{{"root":"{}"}}"#, "é".repeat(500)));
-    assert_eq!(
-        message,
-        format!("root: expected an object, found \"{}\"…", "é".repeat(40))
-    );
+    assert_eq!(message, format!("root: expected an object, found \"{}\"…", "é".repeat(40)));
 }
 
 #[test]
 fn broken_json_tells_where() {
-    assert_eq!(
-        error("{\n  \"root\": {,}\n}"),
-        "invalid JSON: key must be a string at line 2 column 12"
-    );
-    assert_eq!(
-        error(""),
-        "invalid JSON: EOF while parsing a value at line 1 column 0"
-    );
+    assert_eq!(error("{\n  \"root\": {,}\n}"), "invalid JSON: key must be a string at line 2 column 12");
+    assert_eq!(error(""), "invalid JSON: EOF while parsing a value at line 1 column 0");
 }
 
 #[test]
@@ -366,10 +306,7 @@ fn hooks_get_the_state_on_one_line() {
     );
     state.pid = 5;
     state.annotations.clear();
-    assert_eq!(
-        serde_json::to_string(&state).unwrap(),
-        format!(r#"{head}"pid":5,"bundle":"/b"}}"#)
-    );
+    assert_eq!(serde_json::to_string(&state).unwrap(), format!(r#"{head}"pid":5,"bundle":"/b"}}"#));
 }
 
 #[test]
@@ -379,10 +316,7 @@ fn seccomp_agents_get_the_process_and_its_container() {
         fds: vec!["seccompFd".to_owned()],
         pid: 7,
         metadata: String::new(),
-        state: State {
-            annotations: [].into(),
-            ..state()
-        },
+        state: State { annotations: [].into(), ..state() },
     };
     let expected = r#"{"ociVersion":"1.3.0","fds":["seccompFd"],"pid":7,"state":{"ociVersion":"1.3.0","id":"c1","status":"creating","bundle":"/b"}}"#;
     assert_eq!(serde_json::to_string(&process).unwrap(), expected);
@@ -433,44 +367,17 @@ fn the_default_config_reads_back() {
 fn the_default_config_depends_on_rootlessness_and_cgroups() {
     let kinds = |rootless, v2| -> Vec<String> {
         let linux = default::spec(rootless, v2, 1000, 100).linux.unwrap();
-        linux
-            .namespaces
-            .into_iter()
-            .map(|namespace| namespace.kind)
-            .collect()
+        linux.namespaces.into_iter().map(|namespace| namespace.kind).collect()
     };
     assert_eq!(kinds(false, false), ["pid", "network", "ipc", "uts", "mount"]);
-    assert_eq!(
-        kinds(false, true),
-        ["pid", "network", "ipc", "uts", "mount", "cgroup"]
-    );
-    assert_eq!(
-        kinds(true, true),
-        ["pid", "ipc", "uts", "mount", "cgroup", "user"]
-    );
+    assert_eq!(kinds(false, true), ["pid", "network", "ipc", "uts", "mount", "cgroup"]);
+    assert_eq!(kinds(true, true), ["pid", "ipc", "uts", "mount", "cgroup", "user"]);
     let spec = default::spec(true, false, 1000, 100);
     let linux = spec.linux.unwrap();
     assert_eq!(linux.resources, None);
-    assert_eq!(
-        linux.uid_mappings,
-        [IdMapping {
-            container_id: 0,
-            host_id: 1000,
-            size: 1
-        }]
-    );
-    assert_eq!(
-        linux.gid_mappings,
-        [IdMapping {
-            container_id: 0,
-            host_id: 100,
-            size: 1
-        }]
-    );
-    assert_eq!(
-        spec.mounts[5].options,
-        ["rbind", "nosuid", "noexec", "nodev", "ro"]
-    );
+    assert_eq!(linux.uid_mappings, [IdMapping { container_id: 0, host_id: 1000, size: 1 }]);
+    assert_eq!(linux.gid_mappings, [IdMapping { container_id: 0, host_id: 100, size: 1 }]);
+    assert_eq!(spec.mounts[5].options, ["rbind", "nosuid", "noexec", "nodev", "ro"]);
     assert!(!spec.mounts[2].options.contains(&"gid=5".to_owned()));
 }
 

@@ -26,30 +26,18 @@ impl Insn {
     pub const fn new(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> Self {
         let (dst, src) = (dst & 15, src & 15);
         // C bit fields: the first is in the low half on little-endian machines.
-        let regs = if cfg!(target_endian = "little") {
-            src << 4 | dst
-        } else {
-            dst << 4 | src
-        };
+        let regs = if cfg!(target_endian = "little") { src << 4 | dst } else { dst << 4 | src };
         Self { code, regs, off, imm }
     }
 
     /// Destination register.
     pub const fn dst(self) -> u8 {
-        if cfg!(target_endian = "little") {
-            self.regs & 15
-        } else {
-            self.regs >> 4
-        }
+        if cfg!(target_endian = "little") { self.regs & 15 } else { self.regs >> 4 }
     }
 
     /// Source register.
     pub const fn src(self) -> u8 {
-        if cfg!(target_endian = "little") {
-            self.regs >> 4
-        } else {
-            self.regs & 15
-        }
+        if cfg!(target_endian = "little") { self.regs >> 4 } else { self.regs & 15 }
     }
 }
 
@@ -152,12 +140,7 @@ unsafe fn bpf<Attr>(command: Command, attr: &mut Attr) -> Result<libc::c_int, Er
     // SAFETY: `attr` is a live, exclusively borrowed object of the size passed; the caller vouches for its meaning
     // and for the addresses in it.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_bpf,
-            command as libc::c_int,
-            std::ptr::from_mut(attr),
-            size_of::<Attr>(),
-        )
+        libc::syscall(libc::SYS_bpf, command as libc::c_int, std::ptr::from_mut(attr), size_of::<Attr>())
     };
     if result < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
@@ -321,9 +304,8 @@ pub fn program_name(program: BorrowedFd<'_>) -> Result<String, Errno> {
 pub fn charges_memlock() -> bool {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy();
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (5, 11)
 }
 

@@ -25,20 +25,12 @@ pub type Result<T> = std::result::Result<T, SysError>;
 impl SysError {
     /// Describes a failed call.
     pub fn new(call: &'static str, object: impl Into<String>, errno: Errno) -> Self {
-        Self {
-            call,
-            object: object.into(),
-            errno,
-        }
+        Self { call, object: object.into(), errno }
     }
 
     /// Describes a failed call on a path.
     pub fn path(call: &'static str, path: impl AsRef<Path>, errno: Errno) -> Self {
-        Self {
-            call,
-            object: path.as_ref().display().to_string(),
-            errno,
-        }
+        Self { call, object: path.as_ref().display().to_string(), errno }
     }
 }
 

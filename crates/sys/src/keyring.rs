@@ -35,30 +35,14 @@ pub fn add_permission(serial: i32, bits: u32) -> Result<()> {
     let mut description = [0_u8; 1024];
     // SAFETY: the kernel writes at most the length passed.
     let ret = unsafe {
-        libc::syscall(
-            libc::SYS_keyctl,
-            KEYCTL_DESCRIBE,
-            serial,
-            description.as_mut_ptr(),
-            description.len(),
-        )
+        libc::syscall(libc::SYS_keyctl, KEYCTL_DESCRIBE, serial, description.as_mut_ptr(), description.len())
     };
     check(ret).on("keyctl(KEYCTL_DESCRIBE)", serial.to_string())?;
     // type;uid;gid;permissions in hexadecimal;description
-    let text = CStr::from_bytes_until_nul(&description)
-        .map(CStr::to_string_lossy)
-        .unwrap_or_default();
-    let permissions = text
-        .split(';')
-        .nth(3)
-        .and_then(|hex| u32::from_str_radix(hex, 16).ok());
-    let permissions = permissions
-        .ok_or(Errno::INVAL)
-        .on("keyctl(KEYCTL_DESCRIBE)", text)?
-        | bits;
+    let text = CStr::from_bytes_until_nul(&description).map(CStr::to_string_lossy).unwrap_or_default();
+    let permissions = text.split(';').nth(3).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let permissions = permissions.ok_or(Errno::INVAL).on("keyctl(KEYCTL_DESCRIBE)", text)? | bits;
     // SAFETY: integers only.
     let ret = unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_SETPERM, serial, permissions) };
-    check(ret)
-        .map(drop)
-        .on("keyctl(KEYCTL_SETPERM)", serial.to_string())
+    check(ret).map(drop).on("keyctl(KEYCTL_SETPERM)", serial.to_string())
 }

@@ -24,7 +24,5 @@ pub fn set_loopback_up() -> Result<()> {
     request.ifr_ifru.ifru_flags = up;
     // SAFETY: SIOCSIFFLAGS reads an ifreq with a name and flags, which `request` is.
     let ret = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
-    check(libc::c_long::from(ret))
-        .map(drop)
-        .on("ioctl(SIOCSIFFLAGS)", "lo")
+    check(libc::c_long::from(ret)).map(drop).on("ioctl(SIOCSIFFLAGS)", "lo")
 }

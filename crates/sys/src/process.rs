@@ -81,10 +81,7 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 ///
 /// Those of clone3(2); EBUSY when `cgroup` may not hold processes.
 pub fn clone_process(flags: CloneFlags, cgroup: Option<BorrowedFd<'_>>) -> Result<Cloned> {
-    debug_assert!(
-        has_one_thread(),
-        "clone_process in a process with several threads"
-    );
+    debug_assert!(has_one_thread(), "clone_process in a process with several threads");
     let mut pidfd: RawFd = -1;
     let mut args = CloneArgs {
         flags: flags.bits() | CLONE_PIDFD,
@@ -170,11 +167,7 @@ pub fn execute(program: &CStr, args: &[CString], env: &[CString]) -> SysError {
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings
-        .iter()
-        .map(|s| s.as_ptr())
-        .chain([std::ptr::null()])
-        .collect()
+    strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 /// What an ended child left.
@@ -198,11 +191,7 @@ impl ExitStatus {
     /// From wait(2)'s status word.
     pub fn from_wait_status(status: i32) -> Self {
         let signal = status & 0x7f;
-        if signal == 0 {
-            Self::Exited((status >> 8) & 0xff)
-        } else {
-            Self::Signaled(signal)
-        }
+        if signal == 0 { Self::Exited((status >> 8) & 0xff) } else { Self::Signaled(signal) }
     }
 }
 
@@ -213,11 +202,7 @@ impl ExitStatus {
 /// ECHILD when the process is not a child of the caller.
 pub fn reap(pidfd: BorrowedFd<'_>, block: bool) -> Result<Option<ExitStatus>> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
-    let options = if block {
-        WaitIdOptions::EXITED
-    } else {
-        WaitIdOptions::EXITED | WaitIdOptions::NOHANG
-    };
+    let options = if block { WaitIdOptions::EXITED } else { WaitIdOptions::EXITED | WaitIdOptions::NOHANG };
     let status = loop {
         match waitid(WaitId::PidFd(pidfd), options) {
             Err(Errno::INTR) => {}
@@ -257,13 +242,7 @@ pub fn reset_signals() {
         // Fails for KILL, STOP and the two that the C library keeps for itself: those cannot be ignored or blocked either.
         // SAFETY: `default` is a live sigaction; the old one is not asked for.
         unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                number,
-                &raw const default,
-                std::ptr::null::<()>(),
-                8,
-            )
+            libc::syscall(libc::SYS_rt_sigaction, number, &raw const default, std::ptr::null::<()>(), 8)
         };
     }
     set_signal_mask(0);
@@ -274,15 +253,7 @@ pub fn set_signal_mask(mask: u64) -> u64 {
     let mut old = 0_u64;
     // SAFETY: two live words of eight bytes, the size of the kernel's sigset_t. The raw call also reaches the signals that
     // the C library reserves.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const mask,
-            &raw mut old,
-            8,
-        )
-    };
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut old, 8) };
     old
 }
 
@@ -322,29 +293,16 @@ pub fn next_signal(fd: BorrowedFd<'_>) -> Option<i32> {
 pub fn cloexec_from(first: RawFd) -> Result<()> {
     const CLOSE_RANGE_CLOEXEC: u32 = 4;
     // SAFETY: integers only; the descriptors stay open in this process.
-    let ret = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            first.unsigned_abs(),
-            u32::MAX,
-            CLOSE_RANGE_CLOEXEC,
-        )
-    };
+    let ret =
+        unsafe { libc::syscall(libc::SYS_close_range, first.unsigned_abs(), u32::MAX, CLOSE_RANGE_CLOEXEC) };
     if ret == 0 {
         return Ok(());
     }
     let dir = std::fs::read_dir("/proc/self/fd").map_err(|e| {
-        SysError::path(
-            "open",
-            "/proc/self/fd",
-            Errno::from_io_error(&e).unwrap_or(Errno::IO),
-        )
+        SysError::path("open", "/proc/self/fd", Errno::from_io_error(&e).unwrap_or(Errno::IO))
     })?;
     for entry in dir.flatten() {
-        if let Some(fd) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<RawFd>().ok())
+        if let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok())
             && fd >= first
         {
             // SAFETY: a flag of a descriptor that is open or, if the listing closed it in between, answers EBADF.
@@ -382,11 +340,7 @@ pub fn borrow_inherited(fd: RawFd) -> std::result::Result<BorrowedFd<'static>, E
 ///
 /// None that the kernel documents for these values.
 pub fn die_with_parent(yes: bool) -> Result<()> {
-    let signal = if yes {
-        Some(rustix::process::Signal::KILL)
-    } else {
-        None
-    };
+    let signal = if yes { Some(rustix::process::Signal::KILL) } else { None };
     rustix::process::set_parent_process_death_signal(signal).on("prctl(PR_SET_PDEATHSIG)", "")
 }
 
@@ -399,9 +353,7 @@ pub fn unshare(flags: CloneFlags) -> Result<()> {
     let bits = i32::try_from(flags.bits()).unwrap_or(0);
     // SAFETY: the flags are namespaces only (no CLONE_FILES), so no descriptor changes its meaning.
     let ret = unsafe { libc::unshare(bits) };
-    check(libc::c_long::from(ret))
-        .map(drop)
-        .on("unshare", format!("{flags:?}"))
+    check(libc::c_long::from(ret)).map(drop).on("unshare", format!("{flags:?}"))
 }
 
 /// prlimit(2) of this process, or of a child that is not reaped, so that its pid is its own. `u64::MAX` is unlimited.
@@ -433,9 +385,7 @@ pub fn set_rlimit_of(pid: Pid, resource: u32, soft: u64, hard: u64) -> std::resu
 pub fn set_personality(persona: u32) -> Result<()> {
     // SAFETY: an integer.
     let ret = unsafe { libc::personality(libc::c_ulong::from(persona)) };
-    check(libc::c_long::from(ret))
-        .map(drop)
-        .on("personality", format!("{persona:#x}"))
+    check(libc::c_long::from(ret)).map(drop).on("personality", format!("{persona:#x}"))
 }
 
 /// ioprio_set(2) for this process: class in bits 13 to 15, level below.
@@ -481,9 +431,7 @@ pub fn set_scheduler(mut attr: SchedAttr) -> Result<()> {
     attr.size = 48;
     // SAFETY: a live sched_attr of the size it names.
     let ret = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    check(ret)
-        .map(drop)
-        .on("sched_setattr", format!("policy {}", attr.policy))
+    check(ret).map(drop).on("sched_setattr", format!("policy {}", attr.policy))
 }
 
 /// set_mempolicy(2) for this process; `nodes` are NUMA node numbers.
@@ -505,16 +453,10 @@ pub fn set_memory_policy(mode: u32, nodes: &[u32]) -> Result<()> {
     }
     // The kernel looks at one bit less than it is told.
     let bits = if mask.is_empty() { 0 } else { mask.len() * BITS + 1 };
-    let mask = if mask.is_empty() {
-        std::ptr::null()
-    } else {
-        mask.as_ptr()
-    };
+    let mask = if mask.is_empty() { std::ptr::null() } else { mask.as_ptr() };
     // SAFETY: `mask` is null with no bits, or points to as many bits as are told.
     let ret = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) };
-    check(ret)
-        .map(drop)
-        .on("set_mempolicy", format!("mode {mode:#x} nodes {nodes:?}"))
+    check(ret).map(drop).on("set_mempolicy", format!("mode {mode:#x} nodes {nodes:?}"))
 }
 
 /// What PIDFD_GET_INFO (Linux 6.13, exit status 6.15) says about a process, also one that is not the caller's child.
@@ -544,10 +486,7 @@ pub fn pidfd_info(pidfd: BorrowedFd<'_>) -> Option<PidfdInfo> {
     // _IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)
     const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (SIZE << 16) | (0xff << 8) | 11;
     const _: () = assert!(size_of::<RawPidfdInfo>() == 64);
-    let mut info = RawPidfdInfo {
-        mask: PIDFD_INFO_EXIT,
-        ..RawPidfdInfo::default()
-    };
+    let mut info = RawPidfdInfo { mask: PIDFD_INFO_EXIT, ..RawPidfdInfo::default() };
     // SAFETY: the request names the size of `info`, which the kernel fills at most.
     let ret = unsafe { libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
     if ret == -1 {

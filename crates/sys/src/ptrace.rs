@@ -98,7 +98,12 @@ pub fn call(pid: Pid) -> std::result::Result<Call, Errno> {
     let mut info = [0_u64; 11];
     // SAFETY: the kernel writes at most the size passed.
     let ret = unsafe {
-        libc::ptrace(PTRACE_GET_SYSCALL_INFO, pid.as_raw_nonzero().get(), size_of_val(&info), info.as_mut_ptr())
+        libc::ptrace(
+            PTRACE_GET_SYSCALL_INFO,
+            pid.as_raw_nonzero().get(),
+            size_of_val(&info),
+            info.as_mut_ptr(),
+        )
     };
     check(ret)?;
     let [head, _, _, value, ..] = info;

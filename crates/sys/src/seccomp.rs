@@ -37,14 +37,8 @@ pub fn load(program: &[u8]) -> Result<(), Errno> {
 pub fn knows_flag(flag: u64) -> bool {
     const SECCOMP_SET_MODE_FILTER: u32 = 1;
     // SAFETY: a null program is refused before anything is done.
-    let ret = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            SECCOMP_SET_MODE_FILTER,
-            flag,
-            std::ptr::null::<()>(),
-        )
-    };
+    let ret =
+        unsafe { libc::syscall(libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, std::ptr::null::<()>()) };
     check(ret).err() == Some(Errno::FAULT)
 }
 

@@ -1,5 +1,11 @@
 //! The init program, run as brig runs it but without any namespace: its channel is standard input.
-#![allow(clippy::disallowed_methods, reason = "tests start processes by std")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and start processes by std"
+)]
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,13 +21,7 @@ fn cstrings(list: &[&str]) -> Vec<CString> {
 
 fn spec(candidates: &[&str], args: &[&str]) -> InitSpec {
     InitSpec {
-        params: Params {
-            sync_fd: 0,
-            fifo_fd: -1,
-            record_fd: -1,
-            label_fd: -1,
-            ..Params::default()
-        },
+        params: Params { sync_fd: 0, fifo_fd: -1, record_fd: -1, label_fd: -1, ..Params::default() },
         candidates: cstrings(candidates),
         args: cstrings(args),
         env: cstrings(&["GREETING=hello"]),
@@ -31,20 +31,11 @@ fn spec(candidates: &[&str], args: &[&str]) -> InitSpec {
 }
 
 fn spawn(spec: &InitSpec) -> (OwnedFd, Child) {
-    let (ours, theirs) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .unwrap();
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let program = spec.executable().unwrap();
     let path = format!("/proc/{}/fd/{}", std::process::id(), program.as_raw_fd());
-    let child = Command::new(path)
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = Command::new(path).stdin(Stdio::from(theirs)).stdout(Stdio::piped()).spawn().unwrap();
     (ours, child)
 }
 
@@ -69,10 +60,7 @@ fn it_reports_ready_waits_and_becomes_the_program() {
 fn a_missing_program_is_told_before_ready() {
     let (channel, mut child) = spawn(&spec(&["/nowhere/x"], &["x"]));
     let head = message(&channel).unwrap();
-    assert_eq!(
-        (head.tag, head.step, head.errno),
-        (Tag::Failed as u16, Step::Lookup as u16, 2)
-    );
+    assert_eq!((head.tag, head.step, head.errno), (Tag::Failed as u16, Step::Lookup as u16, 2));
     assert_eq!(child.wait().unwrap().code(), Some(255));
 }
 
@@ -121,14 +109,7 @@ fn a_replaced_record_outlives_brig() {
     let dir = tempfile::tempdir().unwrap();
     let (record, fifo) = (dir.path().join("record"), dir.path().join("fifo"));
     std::fs::write(&record, "creating").unwrap();
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &fifo,
-        rustix::fs::FileType::Fifo,
-        0o600.into(),
-        0,
-    )
-    .unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     let open = |path, flags| rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap();
     let record_fd = open(&record, rustix::fs::OFlags::PATH);
     let fifo_fd = open(&fifo, rustix::fs::OFlags::RDWR);

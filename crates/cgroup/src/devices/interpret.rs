@@ -16,11 +16,8 @@ pub(super) struct Request {
 
 /// What the program says to `request`. Panics if it does what the kernel's verifier would not let pass.
 pub(super) fn run(program: &[Insn], request: Request) -> bool {
-    let context = [
-        u32::from(request.access.bits()) << 16 | request.kind as u32,
-        request.major,
-        request.minor,
-    ];
+    let context =
+        [u32::from(request.access.bits()) << 16 | request.kind as u32, request.major, request.minor];
     let mut registers: [Option<u32>; 11] = [None; 11];
     let mut next = 0;
     loop {
@@ -30,11 +27,7 @@ pub(super) fn run(program: &[Insn], request: Request) -> bool {
         let imm = insn.imm.cast_unsigned();
         let value = |register: usize| registers[register].expect("read of a register that was never set");
         let jump = |condition: bool| {
-            if condition {
-                usize::try_from(insn.off).expect("only forward jumps")
-            } else {
-                0
-            }
+            if condition { usize::try_from(insn.off).expect("only forward jumps") } else { 0 }
         };
         match insn.code {
             LOAD => {

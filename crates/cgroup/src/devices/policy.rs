@@ -47,18 +47,14 @@ impl Policy {
                 && block.allow == character.allow)
         });
         let (default_allow, rest) = match reset {
-            Some(index) => (
-                rules.get(index).is_some_and(|rule| rule.allow),
-                rules.get(index + 2..).unwrap_or_default(),
-            ),
+            Some(index) => {
+                (rules.get(index).is_some_and(|rule| rule.allow), rules.get(index + 2..).unwrap_or_default())
+            }
             None => (false, rules),
         };
         let mut kept = drop_shadowed(rest);
         drop_idle(&mut kept, default_allow);
-        Self {
-            default_allow,
-            rules: kept,
-        }
+        Self { default_allow, rules: kept }
     }
 
     /// The rules as cgroup v1 has them: exceptions from the default, in any order.
@@ -73,14 +69,10 @@ impl Policy {
                 continue;
             }
             let earlier = self.rules.get(..index).unwrap_or_default();
-            if let Some(other) = earlier
-                .iter()
-                .find(|other| other.allow != rule.allow && other.overlaps(rule))
+            if let Some(other) =
+                earlier.iter().find(|other| other.allow != rule.allow && other.overlaps(rule))
             {
-                return Err(Error::DeviceHole {
-                    rule: rule.to_string(),
-                    other: other.to_string(),
-                });
+                return Err(Error::DeviceHole { rule: rule.to_string(), other: other.to_string() });
             }
         }
         let mut exceptions = self.rules.clone();
@@ -120,9 +112,7 @@ fn drop_idle(rules: &mut Vec<Rule>, default_allow: bool) {
     while let Some(rule) = rules.get(index).copied() {
         let earlier = rules.get(..index).unwrap_or_default();
         let idle = rule.allow == default_allow
-            && !earlier
-                .iter()
-                .any(|other| other.allow != rule.allow && other.overlaps(&rule));
+            && !earlier.iter().any(|other| other.allow != rule.allow && other.overlaps(&rule));
         if idle {
             rules.remove(index);
         } else {

@@ -114,20 +114,14 @@ impl Rule {
             "b" => &[Kind::Block],
             "c" => &[Kind::Char],
             other => {
-                return Err(Invalid::new(
-                    at("type"),
-                    format!("invalid cgroup device type {other:?}"),
-                ));
+                return Err(Invalid::new(at("type"), format!("invalid cgroup device type {other:?}")));
             }
         };
         let number = |number: Option<i64>, member: &str| match number {
             None | Some(i64::MIN..0) => Ok(None),
             Some(number) => match u32::try_from(number) {
                 Ok(number) => Ok(Some(number)),
-                Err(_) => Err(Invalid::new(
-                    at(member),
-                    format!("invalid device number: {number}"),
-                )),
+                Err(_) => Err(Invalid::new(at(member), format!("invalid device number: {number}"))),
             },
         };
         let access = match Access::parse(&rule.access) {
@@ -137,20 +131,11 @@ impl Rule {
                 return Err(Invalid::new(at("access"), message));
             }
             None => {
-                return Err(Invalid::new(
-                    at("access"),
-                    format!("invalid device access {:?}", rule.access),
-                ));
+                return Err(Invalid::new(at("access"), format!("invalid device access {:?}", rule.access)));
             }
         };
         let (major, minor) = (number(rule.major, "major")?, number(rule.minor, "minor")?);
-        let make = |&kind| Self {
-            allow: rule.allow,
-            kind,
-            major,
-            minor,
-            access,
-        };
+        let make = |&kind| Self { allow: rule.allow, kind, major, minor, access };
         Ok(kinds.iter().map(make).collect())
     }
 

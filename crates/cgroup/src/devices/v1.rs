@@ -43,11 +43,7 @@ pub(crate) fn set(dir: &Dir, policy: &Policy) -> Result<()> {
     }
     // The kernel passes over in silence what it cannot express.
     let present = read(dir)?;
-    let matches = if policy.default_allow {
-        present.contains_key(ALL)
-    } else {
-        present == wanted
-    };
+    let matches = if policy.default_allow { present.contains_key(ALL) } else { present == wanted };
     if matches {
         return Ok(());
     }
@@ -55,20 +51,14 @@ pub(crate) fn set(dir: &Dir, policy: &Policy) -> Result<()> {
 }
 
 fn read(dir: &Dir) -> Result<Exceptions> {
-    let list = dir
-        .read(LIST)
-        .map_err(|errno| dir.error("reading", LIST, errno))?;
+    let list = dir.read(LIST).map_err(|errno| dir.error("reading", LIST, errno))?;
     list.lines()
         .map(|line| {
-            let parsed = line
-                .rsplit_once(' ')
-                .and_then(|(name, access)| Some((name, Access::parse(access)?)));
+            let parsed =
+                line.rsplit_once(' ').and_then(|(name, access)| Some((name, Access::parse(access)?)));
             match parsed {
                 Some((name, access)) => Ok((name.to_owned(), access)),
-                None => Err(Error::Malformed {
-                    path: dir.file(LIST),
-                    what: line.to_owned(),
-                }),
+                None => Err(Error::Malformed { path: dir.file(LIST), what: line.to_owned() }),
             }
         })
         .collect()
@@ -87,10 +77,6 @@ fn write(dir: &Dir, file: &str, value: &str) -> Result<()> {
         file: dir.file(file),
         value: value.to_owned(),
         errno,
-        hint: if errno == rustix::io::Errno::PERM {
-            " (the cgroup above does not allow it)"
-        } else {
-            ""
-        },
+        hint: if errno == rustix::io::Errno::PERM { " (the cgroup above does not allow it)" } else { "" },
     })
 }

@@ -19,18 +19,9 @@ const NAME: &str = "brig_device";
 pub(crate) fn set(dir: &Dir, policy: &Policy, fresh: bool) -> Result<()> {
     let program = compile(policy)?;
     let error = |doing, detail: String| {
-        move |errno| Error::DeviceFilter {
-            doing,
-            path: dir.path().to_owned(),
-            errno,
-            detail,
-        }
+        move |errno| Error::DeviceFilter { doing, path: dir.path().to_owned(), errno, detail }
     };
-    let mut old = if fresh {
-        Vec::new()
-    } else {
-        ours(dir).map_err(error("looking for", String::new()))?
-    };
+    let mut old = if fresh { Vec::new() } else { ours(dir).map_err(error("looking for", String::new()))? };
     if let Some(program) = program {
         let filter = load(&program).map_err(|(errno, detail)| error("loading", detail)(errno))?;
         let replaced = old.pop();
@@ -68,10 +59,7 @@ fn load(program: &[Insn]) -> Result<OwnedFd, (Errno, String)> {
     };
     if errno == Errno::PERM {
         if !bpf::charges_memlock() {
-            return Err((
-                errno,
-                " (it takes CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)".to_owned(),
-            ));
+            return Err((errno, " (it takes CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)".to_owned()));
         }
         return load_with_memlock(program).map_err(|errno| {
             let limit = getrlimit(Resource::Memlock).current.unwrap_or(u64::MAX);
@@ -90,14 +78,7 @@ fn load(program: &[Insn]) -> Result<OwnedFd, (Errno, String)> {
             let text = log.split(|&byte| byte == 0).next().unwrap_or_default();
             let text = String::from_utf8_lossy(text);
             let last: Vec<&str> = text.trim().lines().rev().take(2).collect();
-            Err((
-                errno,
-                if last.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {}", last.join("; "))
-                },
-            ))
+            Err((errno, if last.is_empty() { String::new() } else { format!(": {}", last.join("; ")) }))
         }
     }
 }
@@ -105,14 +86,8 @@ fn load(program: &[Insn]) -> Result<OwnedFd, (Errno, String)> {
 /// Tries with RLIMIT_MEMLOCK raised as far as we may, and puts it back: the container inherits our limits.
 fn load_with_memlock(program: &[Insn]) -> Result<OwnedFd, Errno> {
     let before = getrlimit(Resource::Memlock);
-    let unlimited = Rlimit {
-        current: None,
-        maximum: None,
-    };
-    let as_far_as_allowed = Rlimit {
-        current: before.maximum,
-        maximum: before.maximum,
-    };
+    let unlimited = Rlimit { current: None, maximum: None };
+    let as_far_as_allowed = Rlimit { current: before.maximum, maximum: before.maximum };
     if setrlimit(Resource::Memlock, unlimited).is_err() {
         // Lowering is always allowed, and this raises the soft limit only.
         setrlimit(Resource::Memlock, as_far_as_allowed)?;

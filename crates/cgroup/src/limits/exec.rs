@@ -31,10 +31,7 @@ impl<'a> Executor<'a> {
 
     /// One that reads each value before it changes it.
     pub(super) fn with_undo(cgroup: &'a Cgroup) -> Self {
-        Self {
-            cgroup,
-            undo: Some(Vec::new()),
-        }
+        Self { cgroup, undo: Some(Vec::new()) }
     }
 
     /// Writes all.
@@ -54,10 +51,7 @@ impl<'a> Executor<'a> {
         previous.reverse();
         match put_back(&previous) {
             Ok(()) => Err(error),
-            Err(undo) => Err(Error::NotUndone {
-                update: Box::new(error),
-                undo: Box::new(undo),
-            }),
+            Err(undo) => Err(Error::NotUndone { update: Box::new(error), undo: Box::new(undo) }),
         }
     }
 
@@ -105,11 +99,7 @@ impl<'a> Executor<'a> {
         match dir.write(&write.file, &write.value) {
             Ok(()) => {
                 if let (Some(undo), Some(old)) = (&mut self.undo, old) {
-                    undo.push(Previous {
-                        dir,
-                        write: write.clone(),
-                        values: write.undo(&old),
-                    });
+                    undo.push(Previous { dir, write: write.clone(), values: write.undo(&old) });
                 }
                 Ok(())
             }
@@ -126,11 +116,7 @@ impl<'a> Executor<'a> {
     fn find(&self, write: &Write) -> Result<Option<(&'a Node, &'a Dir)>> {
         let node = match self.cgroup.names.mode {
             Mode::V2 => self.cgroup.unified(),
-            Mode::V1 | Mode::Hybrid => self
-                .cgroup
-                .nodes
-                .iter()
-                .find(|node| node.controls(&write.controller)),
+            Mode::V1 | Mode::Hybrid => self.cgroup.nodes.iter().find(|node| node.controls(&write.controller)),
         };
         let Some(node) = node else {
             return Ok(None);
@@ -142,25 +128,14 @@ impl<'a> Executor<'a> {
         let controller = write.controller.clone().into_owned();
         let source_path = write.source.clone();
         if self.cgroup.names.rootless {
-            return Error::NotJoined {
-                source_path,
-                controller,
-            };
+            return Error::NotJoined { source_path, controller };
         }
-        let known = self
-            .cgroup
-            .unified()
-            .is_some_and(|_| self.cgroup.names.mode == Mode::V2)
+        let known = self.cgroup.unified().is_some_and(|_| self.cgroup.names.mode == Mode::V2)
             || self.cgroup.nodes.iter().any(|node| node.controls(&controller));
         Error::NoController {
             source_path,
             controller,
-            reason: if known {
-                ": the container's cgroup is gone"
-            } else {
-                ": it is not mounted"
-            }
-            .to_owned(),
+            reason: if known { ": the container's cgroup is gone" } else { ": it is not mounted" }.to_owned(),
         }
     }
 
@@ -171,10 +146,7 @@ impl<'a> Executor<'a> {
             && controller != "cgroup"
             && !has_controller(dir, controller).unwrap_or(true);
         if !missing {
-            return Error::NoFile {
-                source_path: write.source.clone(),
-                file: dir.file(&write.file),
-            };
+            return Error::NoFile { source_path: write.source.clone(), file: dir.file(&write.file) };
         }
         let mut reason = format!(" in {}", dir.path().display());
         reason.push_str(&NotEnabled::reason(&self.cgroup.not_enabled, controller));
@@ -185,11 +157,7 @@ impl<'a> Executor<'a> {
                 reason,
             };
         }
-        Error::NoController {
-            source_path: write.source.clone(),
-            controller: controller.to_owned(),
-            reason,
-        }
+        Error::NoController { source_path: write.source.clone(), controller: controller.to_owned(), reason }
     }
 }
 
@@ -216,10 +184,7 @@ fn put_back(previous: &[Previous<'_>]) -> Result<()> {
 fn put_back_one(old: &Previous<'_>) -> Result<()> {
     for value in &old.values {
         old.dir.write(&old.write.file, value).map_err(|errno| {
-            let write = Write {
-                value: value.clone(),
-                ..old.write.clone()
-            };
+            let write = Write { value: value.clone(), ..old.write.clone() };
             refusal(&write, old.dir, errno)
         })?;
     }
@@ -229,12 +194,7 @@ fn put_back_one(old: &Previous<'_>) -> Result<()> {
 /// Words for a value that the kernel did not take.
 fn refusal(write: &Write, dir: &Dir, errno: Errno) -> Error {
     if errno == Errno::BUSY && write.link == Some(Link::Memory) {
-        let number = |file: &str| {
-            dir.read(file)
-                .ok()
-                .and_then(|text| parse::single(&text))
-                .unwrap_or(0)
-        };
+        let number = |file: &str| dir.read(file).ok().and_then(|text| parse::single(&text)).unwrap_or(0);
         return Error::MemoryBusy {
             source_path: write.source.clone(),
             value: write.value.clone(),

@@ -108,10 +108,8 @@ impl Cgroup {
 
     /// `checkBeforeUpdate`. That usage cannot be read is no reason to refuse: the kernel has its own say.
     fn check_usage(&self, resources: &Resources) -> Result<()> {
-        let Some(memory) = resources
-            .memory
-            .as_ref()
-            .filter(|memory| memory.check_before_update == Some(true))
+        let Some(memory) =
+            resources.memory.as_ref().filter(|memory| memory.check_before_update == Some(true))
         else {
             return Ok(());
         };
@@ -119,9 +117,8 @@ impl Cgroup {
             Mode::V2 => (self.unified_dir()?, "memory.current"),
             Mode::V1 | Mode::Hybrid => (self.v1_dir("memory")?, "memory.usage_in_bytes"),
         };
-        let Some(usage) = dir
-            .and_then(|dir| dir.read(file).ok())
-            .and_then(|text| crate::parse::single(&text))
+        let Some(usage) =
+            dir.and_then(|dir| dir.read(file).ok()).and_then(|text| crate::parse::single(&text))
         else {
             return Ok(());
         };
@@ -131,12 +128,7 @@ impl Cgroup {
         ] {
             let limit = limit.unwrap_or(0);
             if limit > 0 && u64::try_from(limit).is_ok_and(|bytes| bytes <= usage) {
-                return Err(Error::BelowUsage {
-                    source_path,
-                    what,
-                    limit,
-                    usage,
-                });
+                return Err(Error::BelowUsage { source_path, what, limit, usage });
             }
         }
         Ok(())

@@ -12,10 +12,7 @@ use super::write::{Converted, Invalid, Link, Missing, Shape, Write, at, bytes, g
 /// A value out of its range, or `unified`, which is for v2.
 pub fn convert(resources: &Resources) -> Result<Converted, Invalid> {
     if !resources.unified.is_empty() {
-        return Err(Invalid::new(
-            at("unified"),
-            "invalid configuration: cannot use unified on cgroup v1",
-        ));
+        return Err(Invalid::new(at("unified"), "invalid configuration: cannot use unified on cgroup v1"));
     }
     let mut out = Converted::default();
     if let Some(cpu) = &resources.cpu {
@@ -36,20 +33,10 @@ pub fn convert(resources: &Resources) -> Result<Converted, Invalid> {
     for (index, limit) in resources.hugepage_limits.iter().enumerate() {
         let source = at(format_args!("hugepageLimits[{index}].limit"));
         let prefix = format!("hugetlb.{}", limit.page_size);
-        out.push(Write::new(
-            "hugetlb",
-            format!("{prefix}.limit_in_bytes"),
-            limit.limit,
-            source.clone(),
-        ));
+        out.push(Write::new("hugetlb", format!("{prefix}.limit_in_bytes"), limit.limit, source.clone()));
         out.push(
-            Write::new(
-                "hugetlb",
-                format!("{prefix}.rsvd.limit_in_bytes"),
-                limit.limit,
-                source,
-            )
-            .missing(Missing::Ignore),
+            Write::new("hugetlb", format!("{prefix}.rsvd.limit_in_bytes"), limit.limit, source)
+                .missing(Missing::Ignore),
         );
     }
     if let Some(network) = &resources.network {
@@ -61,10 +48,9 @@ pub fn convert(resources: &Resources) -> Result<Converted, Invalid> {
 
 /// The same on v1 and v2.
 pub(super) fn cpuset(cpu: &Cpu, out: &mut Converted) {
-    for (file, value, source) in [
-        ("cpuset.cpus", cpu.cpus.trim(), "cpu.cpus"),
-        ("cpuset.mems", cpu.mems.trim(), "cpu.mems"),
-    ] {
+    for (file, value, source) in
+        [("cpuset.cpus", cpu.cpus.trim(), "cpu.cpus"), ("cpuset.mems", cpu.mems.trim(), "cpu.mems")]
+    {
         if !value.is_empty() {
             out.push(Write::new("cpuset", file, value, at(source)));
         }
@@ -94,21 +80,12 @@ fn memory(memory: &Memory, out: &mut Converted) -> Result<(), Invalid> {
     }
     if let Some(soft) = bytes(memory.reservation, "memory.reservation")? {
         out.push(
-            Write::new(
-                "memory",
-                "memory.soft_limit_in_bytes",
-                soft,
-                at("memory.reservation"),
-            )
-            .default("-1"),
+            Write::new("memory", "memory.soft_limit_in_bytes", soft, at("memory.reservation")).default("-1"),
         );
     }
     if memory.disable_oom_killer == Some(true) {
         let write = Write::new("memory", "memory.oom_control", 1, at("memory.disableOOMKiller"));
-        out.push(Write {
-            shape: Shape::OomControl,
-            ..write
-        });
+        out.push(Write { shape: Shape::OomControl, ..write });
     }
     if let Some(swappiness) = memory.swappiness {
         if swappiness > 100 {
@@ -117,12 +94,7 @@ fn memory(memory: &Memory, out: &mut Converted) -> Result<(), Invalid> {
                 format!("invalid memory swappiness value: {swappiness} (valid range is 0-100)"),
             ));
         }
-        out.push(Write::new(
-            "memory",
-            "memory.swappiness",
-            swappiness,
-            at("memory.swappiness"),
-        ));
+        out.push(Write::new("memory", "memory.swappiness", swappiness, at("memory.swappiness")));
     }
     Ok(())
 }
@@ -131,10 +103,7 @@ fn cpu(cpu: &Cpu, out: &mut Converted) -> Result<(), Invalid> {
     if let Some(shares) = given(cpu.shares) {
         // The kernel would take the next best value in silence.
         let refuse = |what: &str, best: u64| {
-            Err(Invalid::new(
-                at("cpu.shares"),
-                format!("the {what} allowed cpu-shares is {best}"),
-            ))
+            Err(Invalid::new(at("cpu.shares"), format!("the {what} allowed cpu-shares is {best}")))
         };
         match shares {
             0..2 => return refuse("minimum", 2),
@@ -145,18 +114,12 @@ fn cpu(cpu: &Cpu, out: &mut Converted) -> Result<(), Invalid> {
             out.skip(at("cpu.shares"), "an idle cgroup has a weight of its own");
         } else {
             out.push(
-                Write::new("cpu", "cpu.shares", shares, at("cpu.shares"))
-                    .default("1024")
-                    .link(Link::Idle),
+                Write::new("cpu", "cpu.shares", shares, at("cpu.shares")).default("1024").link(Link::Idle),
             );
         }
     }
     if let Some(idle) = cpu.idle {
-        out.push(
-            Write::new("cpu", "cpu.idle", idle, at("cpu.idle"))
-                .default("0")
-                .link(Link::Idle),
-        );
+        out.push(Write::new("cpu", "cpu.idle", idle, at("cpu.idle")).default("0").link(Link::Idle));
     }
     if let Some(period) = given(cpu.period) {
         out.push(
@@ -170,11 +133,7 @@ fn cpu(cpu: &Cpu, out: &mut Converted) -> Result<(), Invalid> {
             Write::new("cpu", "cpu.cfs_burst_us", burst, at("cpu.burst"))
                 .default("0")
                 .link(Link::Bandwidth)
-                .missing(if burst == 0 {
-                    Missing::Ignore
-                } else {
-                    Missing::Fail
-                }),
+                .missing(if burst == 0 { Missing::Ignore } else { Missing::Fail }),
         );
     }
     if let Some(quota) = given(cpu.quota) {
@@ -213,10 +172,7 @@ pub(super) fn pids(pids: &Pids, out: &mut Converted) {
 
 fn blkio(block_io: &BlockIo, out: &mut Converted) {
     let instead = |write: Write, file: &'static str| {
-        let other = Write {
-            file: file.into(),
-            ..write.clone()
-        };
+        let other = Write { file: file.into(), ..write.clone() };
         write.missing(Missing::Instead(Box::new(other)))
     };
     if let Some(weight) = given(block_io.weight) {
@@ -224,12 +180,7 @@ fn blkio(block_io: &BlockIo, out: &mut Converted) {
         out.push(instead(write, "blkio.bfq.weight"));
     }
     if let Some(weight) = given(block_io.leaf_weight) {
-        out.push(Write::new(
-            "blkio",
-            "blkio.leaf_weight",
-            weight,
-            at("blockIO.leafWeight"),
-        ));
+        out.push(Write::new("blkio", "blkio.leaf_weight", weight, at("blockIO.leafWeight")));
     }
     for (index, device) in block_io.weight_device.iter().enumerate() {
         let key = format!("{}:{}", device.major, device.minor);
@@ -238,36 +189,17 @@ fn blkio(block_io: &BlockIo, out: &mut Converted) {
             Write::new("blkio", file, format_args!("{key} {weight}"), source).keyed(&key, format!("{key} 0"))
         };
         if let Some(weight) = given(device.weight) {
-            out.push(instead(
-                write("blkio.weight_device", weight, "weight"),
-                "blkio.bfq.weight_device",
-            ));
+            out.push(instead(write("blkio.weight_device", weight, "weight"), "blkio.bfq.weight_device"));
         }
         if let Some(weight) = given(device.leaf_weight) {
             out.push(write("blkio.leaf_weight_device", weight, "leafWeight"));
         }
     }
     for (file, member, devices) in [
-        (
-            "read_bps",
-            "throttleReadBpsDevice",
-            &block_io.throttle_read_bps_device,
-        ),
-        (
-            "write_bps",
-            "throttleWriteBpsDevice",
-            &block_io.throttle_write_bps_device,
-        ),
-        (
-            "read_iops",
-            "throttleReadIOPSDevice",
-            &block_io.throttle_read_iops_device,
-        ),
-        (
-            "write_iops",
-            "throttleWriteIOPSDevice",
-            &block_io.throttle_write_iops_device,
-        ),
+        ("read_bps", "throttleReadBpsDevice", &block_io.throttle_read_bps_device),
+        ("write_bps", "throttleWriteBpsDevice", &block_io.throttle_write_bps_device),
+        ("read_iops", "throttleReadIOPSDevice", &block_io.throttle_read_iops_device),
+        ("write_iops", "throttleWriteIOPSDevice", &block_io.throttle_write_iops_device),
     ] {
         for (index, ThrottleDevice { major, minor, rate }) in devices.iter().enumerate() {
             let key = format!("{major}:{minor}");
@@ -282,12 +214,7 @@ fn blkio(block_io: &BlockIo, out: &mut Converted) {
 
 fn network(network: &Network, out: &mut Converted) {
     if let Some(class) = given(network.class_id) {
-        out.push(Write::new(
-            "net_cls",
-            "net_cls.classid",
-            class,
-            at("network.classID"),
-        ));
+        out.push(Write::new("net_cls", "net_cls.classid", class, at("network.classID")));
     }
     for (index, entry) in network.priorities.iter().enumerate() {
         let source = at(format_args!("network.priorities[{index}].priority"));

@@ -11,10 +11,7 @@ const CPU_MAX: &str = "max 100000";
 
 /// Whether [`convert`] has to know the present `cpu.max`: only one of its two numbers is given.
 pub fn needs_cpu_max(resources: &Resources) -> bool {
-    resources
-        .cpu
-        .as_ref()
-        .is_some_and(|cpu| given(cpu.quota).is_some() != given(cpu.period).is_some())
+    resources.cpu.as_ref().is_some_and(|cpu| given(cpu.quota).is_some() != given(cpu.period).is_some())
 }
 
 /// Turns limits into writes, in order. `cpu_max` is what that file says now, where [`needs_cpu_max`]; `None` stands
@@ -41,12 +38,7 @@ pub fn convert(resources: &Resources, cpu_max: Option<&str>) -> Result<Converted
     for (index, limit) in resources.hugepage_limits.iter().enumerate() {
         let source = at(format_args!("hugepageLimits[{index}].limit"));
         let prefix = format!("hugetlb.{}", limit.page_size);
-        out.push(Write::new(
-            "hugetlb",
-            format!("{prefix}.max"),
-            limit.limit,
-            source.clone(),
-        ));
+        out.push(Write::new("hugetlb", format!("{prefix}.max"), limit.limit, source.clone()));
         out.push(
             Write::new("hugetlb", format!("{prefix}.rsvd.max"), limit.limit, source).missing(Missing::Ignore),
         );
@@ -68,11 +60,7 @@ const V1_ONLY: &str = "cgroup v2 has nothing for it";
 
 /// −1 becomes `max`.
 fn or_max(value: i64) -> String {
-    if value == -1 {
-        "max".to_owned()
-    } else {
-        value.to_string()
-    }
+    if value == -1 { "max".to_owned() } else { value.to_string() }
 }
 
 fn memory(memory: &Memory, out: &mut Converted) -> Result<(), Invalid> {
@@ -81,11 +69,7 @@ fn memory(memory: &Memory, out: &mut Converted) -> Result<(), Invalid> {
     if let Some((value, source)) = swap_max(limit, swap)? {
         let write = Write::new("memory", "memory.swap.max", or_max(value), at(source)).default("max");
         // Without swap accounting there is no limit, and mostly no swap.
-        let missing = if value <= 0 {
-            Missing::Ignore
-        } else {
-            Missing::Fail
-        };
+        let missing = if value <= 0 { Missing::Ignore } else { Missing::Fail };
         out.push(write.missing(missing));
     }
     if let Some(limit) = limit {
@@ -112,14 +96,10 @@ fn swap_max(limit: Option<i64>, swap: Option<i64>) -> Result<Option<(i64, &'stat
         (_, None) => Ok(None),
         (_, Some(-1)) => Ok(Some((-1, SOURCE))),
         (Some(-1), Some(swap)) => Ok(Some((swap, SOURCE))),
-        (None, Some(_)) => Err(Invalid::new(
-            at(SOURCE),
-            "unable to set swap limit without memory limit",
-        )),
-        (Some(limit), Some(swap)) if swap < limit => Err(Invalid::new(
-            at(SOURCE),
-            "memory+swap limit should be >= memory limit",
-        )),
+        (None, Some(_)) => Err(Invalid::new(at(SOURCE), "unable to set swap limit without memory limit")),
+        (Some(limit), Some(swap)) if swap < limit => {
+            Err(Invalid::new(at(SOURCE), "memory+swap limit should be >= memory limit"))
+        }
         (Some(limit), Some(swap)) => Ok(Some((swap - limit, SOURCE))),
     }
 }
@@ -140,20 +120,13 @@ fn cpu(cpu: &Cpu, cpu_max: Option<&str>, out: &mut Converted) {
             Write::new("cpu", "cpu.max.burst", burst, at("cpu.burst"))
                 .default("0")
                 .link(Link::Bandwidth)
-                .missing(if burst == 0 {
-                    Missing::Ignore
-                } else {
-                    Missing::Fail
-                }),
+                .missing(if burst == 0 { Missing::Ignore } else { Missing::Fail }),
         );
     }
     let (quota, period) = (given(cpu.quota), given(cpu.period));
     if quota.is_some() || period.is_some() {
-        let (old_quota, old_period) = cpu_max
-            .unwrap_or(CPU_MAX)
-            .trim()
-            .split_once(' ')
-            .unwrap_or(("max", "100000"));
+        let (old_quota, old_period) =
+            cpu_max.unwrap_or(CPU_MAX).trim().split_once(' ').unwrap_or(("max", "100000"));
         let value = format!(
             "{} {}",
             match quota {
@@ -163,16 +136,8 @@ fn cpu(cpu: &Cpu, cpu_max: Option<&str>, out: &mut Converted) {
             },
             period.map_or(old_period.to_owned(), |period| period.to_string()),
         );
-        let source = if quota.is_some() {
-            "cpu.quota"
-        } else {
-            "cpu.period"
-        };
-        out.push(
-            Write::new("cpu", "cpu.max", value, at(source))
-                .default(CPU_MAX)
-                .link(Link::Bandwidth),
-        );
+        let source = if quota.is_some() { "cpu.quota" } else { "cpu.period" };
+        out.push(Write::new("cpu", "cpu.max", value, at(source)).default(CPU_MAX).link(Link::Bandwidth));
     }
     if given(cpu.realtime_period).is_some() {
         out.skip(at("cpu.realtimePeriod"), V1_ONLY);
@@ -221,43 +186,20 @@ fn io(block_io: &BlockIo, out: &mut Converted) {
             out.push(write("io.bfq.weight", weight.into()).missing(Missing::Instead(Box::new(other))));
         }
         if given(device.leaf_weight).is_some() {
-            out.skip(
-                at(format_args!("blockIO.weightDevice[{index}].leafWeight")),
-                V1_ONLY,
-            );
+            out.skip(at(format_args!("blockIO.weightDevice[{index}].leafWeight")), V1_ONLY);
         }
     }
     for (name, member, devices) in [
-        (
-            "rbps",
-            "throttleReadBpsDevice",
-            &block_io.throttle_read_bps_device,
-        ),
-        (
-            "wbps",
-            "throttleWriteBpsDevice",
-            &block_io.throttle_write_bps_device,
-        ),
-        (
-            "riops",
-            "throttleReadIOPSDevice",
-            &block_io.throttle_read_iops_device,
-        ),
-        (
-            "wiops",
-            "throttleWriteIOPSDevice",
-            &block_io.throttle_write_iops_device,
-        ),
+        ("rbps", "throttleReadBpsDevice", &block_io.throttle_read_bps_device),
+        ("wbps", "throttleWriteBpsDevice", &block_io.throttle_write_bps_device),
+        ("riops", "throttleReadIOPSDevice", &block_io.throttle_read_iops_device),
+        ("wiops", "throttleWriteIOPSDevice", &block_io.throttle_write_iops_device),
     ] {
         for (index, ThrottleDevice { major, minor, rate }) in devices.iter().enumerate() {
             let key = format!("{major}:{minor}");
             let source = at(format_args!("blockIO.{member}[{index}].rate"));
             // 0 took a limit away on v1.
-            let rate = if *rate == 0 {
-                "max".to_owned()
-            } else {
-                rate.to_string()
-            };
+            let rate = if *rate == 0 { "max".to_owned() } else { rate.to_string() };
             let reset = format!("{key} {name}=max");
             out.push(
                 Write::new("io", "io.max", format_args!("{key} {name}={rate}"), source).keyed(key, reset),

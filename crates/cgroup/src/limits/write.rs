@@ -85,17 +85,11 @@ impl Write {
     }
 
     pub(super) fn default(self, default: &'static str) -> Self {
-        Self {
-            default: Some(default),
-            ..self
-        }
+        Self { default: Some(default), ..self }
     }
 
     pub(super) fn link(self, link: Link) -> Self {
-        Self {
-            link: Some(link),
-            ..self
-        }
+        Self { link: Some(link), ..self }
     }
 
     pub(super) fn missing(self, missing: Missing) -> Self {
@@ -103,10 +97,7 @@ impl Write {
     }
 
     pub(super) fn keyed(self, key: impl Into<String>, reset: impl Into<String>) -> Self {
-        let shape = Shape::Keyed {
-            key: key.into(),
-            reset: reset.into(),
-        };
+        let shape = Shape::Keyed { key: key.into(), reset: reset.into() };
         Self { shape, ..self }
     }
 
@@ -152,10 +143,7 @@ impl Converted {
     }
 
     pub(super) fn skip(&mut self, source: impl Into<String>, why: &str) {
-        self.skipped.push(Skipped {
-            source: source.into(),
-            why: why.to_owned(),
-        });
+        self.skipped.push(Skipped { source: source.into(), why: why.to_owned() });
     }
 }
 
@@ -180,10 +168,7 @@ pub struct Invalid {
 
 impl Invalid {
     pub(crate) fn new(source: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            source_path: source.into(),
-            message: message.into(),
-        }
+        Self { source_path: source.into(), message: message.into() }
     }
 }
 

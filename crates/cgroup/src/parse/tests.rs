@@ -10,11 +10,7 @@ fn memberships_of_all_kinds() {
     assert_eq!(got.len(), 3);
     assert_eq!(
         got[0],
-        Membership {
-            id: 12,
-            controllers: vec!["cpu".into(), "cpuacct".into()],
-            path: "/docker/ab:c".into()
-        }
+        Membership { id: 12, controllers: vec!["cpu".into(), "cpuacct".into()], path: "/docker/ab:c".into() }
     );
     assert_eq!(got[1].controllers, ["name=systemd"]);
     assert_eq!(got[2].id, 0);
@@ -72,10 +68,7 @@ fn cleaning() {
     assert_eq!(relative(Path::new("/x/y"), Path::new("/x")), Path::new("y"));
     assert_eq!(relative(Path::new("/x/y"), Path::new("/z")), Path::new("x/y"));
     // What /proc/self/cgroup shows for a process outside of the reader's cgroup namespace.
-    assert_eq!(
-        relative(Path::new("/../other"), Path::new("/")),
-        Path::new("other")
-    );
+    assert_eq!(relative(Path::new("/../other"), Path::new("/")), Path::new("other"));
 }
 
 proptest! {

@@ -355,20 +355,15 @@ fn huge_page_sizes() -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/sys/kernel/mm/hugepages") else {
         return Vec::new();
     };
-    let mut sizes: Vec<String> = entries
-        .filter_map(|entry| huge_page_size(entry.ok()?.file_name().to_str()?))
-        .collect();
+    let mut sizes: Vec<String> =
+        entries.filter_map(|entry| huge_page_size(entry.ok()?.file_name().to_str()?)).collect();
     sizes.sort_unstable();
     sizes
 }
 
 /// `hugepages-2048kB` is `2MB`.
 fn huge_page_size(name: &str) -> Option<String> {
-    let kib: u64 = name
-        .strip_prefix("hugepages-")?
-        .strip_suffix("kB")?
-        .parse()
-        .ok()?;
+    let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
     Some(match kib {
         kib if kib >= 1 << 20 => format!("{}GB", kib >> 20),
         kib if kib >= 1 << 10 => format!("{}MB", kib >> 10),

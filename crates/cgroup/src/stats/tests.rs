@@ -22,22 +22,12 @@ fn a_full_record_has_all_members_in_order() {
     };
     stats.cpu.throttling.throttled_periods = 4;
     stats.cpu.psi = Some(Psi {
-        some: PsiData {
-            avg10: 1.5,
-            avg60: 2.0,
-            avg300: 0.0,
-            total: 7,
-        },
+        some: PsiData { avg10: 1.5, avg60: 2.0, avg300: 0.0, total: 7 },
         full: PsiData::default(),
     });
     stats.memory.kernel_tcp.limit = u64::MAX;
     stats.memory.raw.insert("anon".into(), 1);
-    stats.blkio.io_queued_recursive.push(BlkioEntry {
-        major: 8,
-        minor: 0,
-        op: "Read".into(),
-        value: 1,
-    });
+    stats.blkio.io_queued_recursive.push(BlkioEntry { major: 8, minor: 0, op: "Read".into(), value: 1 });
     stats.hugetlb.insert("2MB".into(), Hugetlb::default());
     let json = serde_json::to_string(&stats).unwrap();
     for part in [

@@ -30,9 +30,7 @@ pub(super) fn collect(cgroup: &Cgroup, stats: &mut Stats) -> Result<()> {
     }
     if let Some(dir) = cgroup.v1_dir("pids")? {
         stats.pids.current = number(dir, "pids.current")?.unwrap_or(0);
-        stats.pids.limit = number(dir, "pids.max")?
-            .filter(|&limit| limit != u64::MAX)
-            .unwrap_or(0);
+        stats.pids.limit = number(dir, "pids.max")?.filter(|&limit| limit != u64::MAX).unwrap_or(0);
     }
     if let Some(dir) = cgroup.v1_dir("blkio")? {
         stats.blkio = blkio(dir)?;
@@ -50,11 +48,7 @@ pub(super) fn collect(cgroup: &Cgroup, stats: &mut Stats) -> Result<()> {
 fn cpuacct(dir: &Dir, stats: &mut Stats) -> Result<()> {
     let usage = &mut stats.cpu.usage;
     let text = dir.read_if_any("cpuacct.stat")?.unwrap_or_default();
-    let ticks = |key| {
-        flat_keyed(&text, key)
-            .unwrap_or(0)
-            .saturating_mul(NANOSECONDS_PER_TICK)
-    };
+    let ticks = |key| flat_keyed(&text, key).unwrap_or(0).saturating_mul(NANOSECONDS_PER_TICK);
     usage.user = ticks("user");
     usage.kernel = ticks("system");
     usage.total = number(dir, "cpuacct.usage")?.unwrap_or(0);
@@ -83,15 +77,10 @@ fn usage_all(text: &str) -> (Vec<u64>, Vec<u64>) {
 fn cpuset(dir: &Dir) -> Result<Cpuset> {
     let list = |file: &str| -> Result<Vec<u16>> {
         let text = dir.read_if_any(file)?.unwrap_or_default();
-        number_list(&text).ok_or_else(|| Error::Malformed {
-            path: dir.file(file),
-            what: text.clone(),
-        })
+        number_list(&text).ok_or_else(|| Error::Malformed { path: dir.file(file), what: text.clone() })
     };
     let flag = |file: &str| number(dir, file).map(Option::unwrap_or_default);
-    let level = dir
-        .read_if_any("cpuset.sched_relax_domain_level")?
-        .unwrap_or_default();
+    let level = dir.read_if_any("cpuset.sched_relax_domain_level")?.unwrap_or_default();
     Ok(Cpuset {
         cpus: list("cpuset.cpus")?,
         cpu_exclusive: flag("cpuset.cpu_exclusive")?,
@@ -112,9 +101,7 @@ fn memory(dir: &Dir, stats: &mut Stats) -> Result<()> {
         return Ok(());
     };
     let memory = &mut stats.memory;
-    memory.raw = flat_entries(&text)
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect();
+    memory.raw = flat_entries(&text).map(|(name, value)| (name.to_owned(), value)).collect();
     memory.cache = flat_keyed(&text, "cache").unwrap_or(0);
     let entry = |prefix: &str| -> Result<MemoryEntry> {
         let value = |file: &str| number(dir, &format!("{prefix}.{file}")).map(Option::unwrap_or_default);
@@ -138,17 +125,11 @@ type Table = fn(&mut Blkio) -> &mut Vec<BlkioEntry>;
 /// Names of files, less the scheduler's prefix, and where they go. The first is the touchstone: a scheduler has all
 /// of them or none.
 const TABLES: [(&str, Table); 8] = [
-    ("io_service_bytes_recursive", |blkio| {
-        &mut blkio.io_service_bytes_recursive
-    }),
+    ("io_service_bytes_recursive", |blkio| &mut blkio.io_service_bytes_recursive),
     ("io_serviced_recursive", |blkio| &mut blkio.io_serviced_recursive),
     ("io_queued_recursive", |blkio| &mut blkio.io_queued_recursive),
-    ("io_service_time_recursive", |blkio| {
-        &mut blkio.io_service_time_recursive
-    }),
-    ("io_wait_time_recursive", |blkio| {
-        &mut blkio.io_wait_time_recursive
-    }),
+    ("io_service_time_recursive", |blkio| &mut blkio.io_service_time_recursive),
+    ("io_wait_time_recursive", |blkio| &mut blkio.io_wait_time_recursive),
     ("io_merged_recursive", |blkio| &mut blkio.io_merged_recursive),
     ("time_recursive", |blkio| &mut blkio.io_time_recursive),
     ("sectors_recursive", |blkio| &mut blkio.sectors_recursive),
@@ -156,10 +137,8 @@ const TABLES: [(&str, Table); 8] = [
 
 /// BFQ, CFQ (to Linux 4.20), and what the throttling counts whatever the scheduler: the first that has numbers.
 fn blkio(dir: &Dir) -> Result<Blkio> {
-    let throttle = [
-        ("blkio.throttle.", "io_service_bytes_recursive"),
-        ("blkio.throttle.", "io_service_bytes"),
-    ];
+    let throttle =
+        [("blkio.throttle.", "io_service_bytes_recursive"), ("blkio.throttle.", "io_service_bytes")];
     for prefix in ["blkio.bfq.", "blkio."] {
         let mut blkio = Blkio::default();
         for (file, table) in TABLES {
@@ -194,12 +173,7 @@ fn blkio_lines(text: &str) -> Vec<BlkioEntry> {
             let (device, rest) = line.split_once(' ')?;
             let (major, minor) = crate::parse::device_number(device)?;
             let (op, value) = rest.split_once(' ').unwrap_or(("", rest));
-            Some(BlkioEntry {
-                major,
-                minor,
-                op: op.to_owned(),
-                value: value.trim().parse().ok()?,
-            })
+            Some(BlkioEntry { major, minor, op: op.to_owned(), value: value.trim().parse().ok()? })
         })
         .collect()
 }
@@ -224,19 +198,13 @@ mod tests {
     #[test]
     fn blkio_formats() {
         let entries = blkio_lines("8:0 Read 1\n8:0 Total 3\n8:16 7\nTotal 3\n\n");
-        let shown: Vec<_> = entries
-            .iter()
-            .map(|e| (e.minor, e.op.as_str(), e.value))
-            .collect();
+        let shown: Vec<_> = entries.iter().map(|e| (e.minor, e.op.as_str(), e.value)).collect();
         assert_eq!(shown, [(0, "Read", 1), (0, "Total", 3), (16, "", 7)]);
     }
 
     #[test]
     fn cpuacct_usage_all() {
-        assert_eq!(
-            usage_all("cpu user system\n0 5 6\n1 7 8\n"),
-            (vec![5, 7], vec![6, 8])
-        );
+        assert_eq!(usage_all("cpu user system\n0 5 6\n1 7 8\n"), (vec![5, 7], vec![6, 8]));
         assert_eq!(usage_all(""), (vec![], vec![]));
     }
 }

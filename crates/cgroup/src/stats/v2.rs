@@ -37,10 +37,7 @@ pub(super) fn number(dir: &Dir, file: &str) -> Result<Option<u64>> {
     };
     match single(&text) {
         Some(number) => Ok(Some(number)),
-        None => Err(Error::Malformed {
-            path: dir.file(file),
-            what: text,
-        }),
+        None => Err(Error::Malformed { path: dir.file(file), what: text }),
     }
 }
 
@@ -48,20 +45,14 @@ pub(super) fn number(dir: &Dir, file: &str) -> Result<Option<u64>> {
 fn tasks(dir: &Dir) -> Result<Pids> {
     if let Some(current) = number(dir, "pids.current")? {
         let limit = number(dir, "pids.max")?.filter(|&limit| limit != u64::MAX);
-        return Ok(Pids {
-            current,
-            limit: limit.unwrap_or(0),
-        });
+        return Ok(Pids { current, limit: limit.unwrap_or(0) });
     }
     let text = match dir.read("cgroup.procs") {
         Err(rustix::io::Errno::OPNOTSUPP) => dir.read_if_any("cgroup.threads")?,
         _ => dir.read_if_any("cgroup.procs")?,
     };
     let count = text.map_or(0, |text| pids(&text).count());
-    Ok(Pids {
-        current: u64::try_from(count).unwrap_or(u64::MAX),
-        limit: 0,
-    })
+    Ok(Pids { current: u64::try_from(count).unwrap_or(u64::MAX), limit: 0 })
 }
 
 /// v2 counts swap by itself; the schema is v1's, with memory and swap together.
@@ -84,16 +75,8 @@ fn memory(dir: &Dir, stat: &str) -> Result<Memory> {
     // The highest of a sum is not the sum of the highest.
     swap.max = 0;
     swap.limit = swap.limit.saturating_add(usage.limit);
-    let raw = flat_entries(stat)
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect();
-    Ok(Memory {
-        cache: flat_keyed(stat, "file").unwrap_or(0),
-        usage,
-        swap,
-        raw,
-        ..Memory::default()
-    })
+    let raw = flat_entries(stat).map(|(name, value)| (name.to_owned(), value)).collect();
+    Ok(Memory { cache: flat_keyed(stat, "file").unwrap_or(0), usage, swap, raw, ..Memory::default() })
 }
 
 /// `8:0 rbytes=1 wbytes=2 rios=3 wios=4 …`, under the names that v1 had.
@@ -113,12 +96,7 @@ fn io(text: &str) -> Blkio {
                 _ => continue,
             };
             if let Ok(value) = value.parse() {
-                table.push(BlkioEntry {
-                    major,
-                    minor,
-                    op: op.to_owned(),
-                    value,
-                });
+                table.push(BlkioEntry { major, minor, op: op.to_owned(), value });
             }
         }
     }
@@ -185,14 +163,8 @@ fn hugetlb(dir: &Dir, size: &str) -> Result<Option<Hugetlb>> {
     let Some(usage) = usage else {
         return Ok(None);
     };
-    let events = dir
-        .read_if_any(&format!("hugetlb.{size}.events"))?
-        .unwrap_or_default();
-    Ok(Some(Hugetlb {
-        usage,
-        max: 0,
-        failcnt: flat_keyed(&events, "max").unwrap_or(0),
-    }))
+    let events = dir.read_if_any(&format!("hugetlb.{size}.events"))?.unwrap_or_default();
+    Ok(Some(Hugetlb { usage, max: 0, failcnt: flat_keyed(&events, "max").unwrap_or(0) }))
 }
 
 #[cfg(test)]
@@ -204,11 +176,7 @@ mod tests {
         let blkio = io("8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n254:1 rbytes=x\nbad\n");
         let value = |entry: &BlkioEntry| (entry.major, entry.op.clone(), entry.value);
         assert_eq!(
-            blkio
-                .io_service_bytes_recursive
-                .iter()
-                .map(value)
-                .collect::<Vec<_>>(),
+            blkio.io_service_bytes_recursive.iter().map(value).collect::<Vec<_>>(),
             [(8, "Read".into(), 1), (8, "Write".into(), 2)]
         );
         assert_eq!(blkio.io_serviced_recursive.len(), 2);
@@ -218,10 +186,7 @@ mod tests {
     fn cpu_lines() {
         let cpu =
             cpu("usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 9\nnr_throttled 1\nthrottled_usec 7\n");
-        assert_eq!(
-            (cpu.usage.total, cpu.usage.user, cpu.usage.kernel),
-            (5000, 3000, 2000)
-        );
+        assert_eq!((cpu.usage.total, cpu.usage.user, cpu.usage.kernel), (5000, 3000, 2000));
         assert_eq!(cpu.throttling.throttled_time, 7000);
     }
 

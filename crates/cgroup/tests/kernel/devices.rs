@@ -62,23 +62,15 @@ fn rules_can_be_replaced() {
                 r#"[{"allow":true,"type":"c","major":1,"access":"r"},{"allow":true,"type":"c","access":"m"}]"#,
                 "read-null read-zero mknod",
             ),
-            (
-                r#"[{"allow":true,"type":"c","major":1,"minor":5,"access":"rwm"}]"#,
-                "read-zero",
-            ),
+            (r#"[{"allow":true,"type":"c","major":1,"minor":5,"access":"rwm"}]"#, "read-zero"),
             (
                 r#"[{"allow":true,"access":"rwm"},{"allow":false,"type":"c","major":1,"minor":3,"access":"wm"}]"#,
                 "read-null read-zero",
             ),
-            (
-                r#"[{"allow":true,"access":"rwm"}]"#,
-                "read-null write-null read-zero mknod",
-            ),
+            (r#"[{"allow":true,"access":"rwm"}]"#, "read-null write-null read-zero mknod"),
             (r#"[{"allow":false,"access":"rwm"}]"#, ""),
         ] {
-            cgroup
-                .set_devices(&resources(&format!(r#"{{"devices":{rules}}}"#)).devices)
-                .unwrap();
+            cgroup.set_devices(&resources(&format!(r#"{{"devices":{rules}}}"#)).devices).unwrap();
             assert_eq!(uses(&cgroup, view), expected, "{rules}");
         }
     });
@@ -88,9 +80,7 @@ fn rules_can_be_replaced() {
 fn one_filter_at_most() {
     in_v2_view("devices::one_filter_at_most", |view| {
         let cgroup = view.make("x");
-        cgroup
-            .apply(&resources(r#"{"devices":[{"allow":true,"access":"rwm"}]}"#))
-            .unwrap();
+        cgroup.apply(&resources(r#"{"devices":[{"allow":true,"access":"rwm"}]}"#)).unwrap();
         assert_eq!(filters(&cgroup).len(), 0);
         cgroup.apply(&resources(NULL_ONLY)).unwrap();
         let again = Cgroup::open(cgroup.names()).unwrap();
@@ -118,9 +108,7 @@ fn the_filter_of_another_stays() {
         again.set_devices(&resources(NULL_ONLY).devices).unwrap();
         assert_eq!(filters(&cgroup).len(), 2);
         assert_eq!(uses(&cgroup, view), "read-null write-null");
-        again
-            .set_devices(&resources(r#"{"devices":[{"allow":true,"access":"rwm"}]}"#).devices)
-            .unwrap();
+        again.set_devices(&resources(r#"{"devices":[{"allow":true,"access":"rwm"}]}"#).devices).unwrap();
         assert_eq!(filters(&cgroup), theirs);
     });
 }
@@ -171,10 +159,7 @@ fn v1_lists() {
         // Below one that allows little, not much can be allowed.
         let child = view.make("x/c");
         let error = child.apply(&resources(NULL_ONLY)).unwrap_err().to_string();
-        assert!(
-            error.contains("operation not permitted (the cgroup above does not allow it)"),
-            "{error}"
-        );
+        assert!(error.contains("operation not permitted (the cgroup above does not allow it)"), "{error}");
         child.kill_all(soon()).unwrap();
     });
 }

@@ -10,10 +10,7 @@ use crate::view::{Process, content, in_each_view, resources, soon};
 /// Waits for events, as a caller's loop would.
 fn next(watch: &mut OomWatch<'_>) -> Vec<OomEvent> {
     loop {
-        let timeout = Timespec {
-            tv_sec: 20,
-            tv_nsec: 0,
-        };
+        let timeout = Timespec { tv_sec: 20, tv_nsec: 0 };
         let fd = watch.as_fd();
         let ready = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&timeout)).unwrap();
         assert_eq!(ready, 1, "no event");
@@ -74,9 +71,7 @@ fn a_kill_for_want_of_memory_is_told() {
             println!("skipped: no memory controller here");
             return;
         }
-        cgroup
-            .apply(&resources(r#"{"memory":{"limit":8388608,"swap":8388608}}"#))
-            .unwrap();
+        cgroup.apply(&resources(r#"{"memory":{"limit":8388608,"swap":8388608}}"#)).unwrap();
         let keeper = Process::sh(&cgroup, "exec sleep 1000");
         assert_eq!(cgroup.oom_kills().unwrap(), Some(0));
         let mut watch = cgroup.watch_oom().unwrap();

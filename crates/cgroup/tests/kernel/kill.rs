@@ -59,10 +59,8 @@ fn very_many_in_v1() {
         let mut names = view.names("x");
         names.groups.retain(|group| !group.unified);
         let cgroup = Cgroup::make(&names, &resources("{}")).unwrap();
-        let _process = Process::sh(
-            &cgroup,
-            "i=0; while [ $i -lt 600 ]; do sleep 1000 & i=$((i+1)); done; wait",
-        );
+        let _process =
+            Process::sh(&cgroup, "i=0; while [ $i -lt 600 ]; do sleep 1000 & i=$((i+1)); done; wait");
         until(|| cgroup.pids(true).unwrap().len() >= 600);
         cgroup.kill_all(soon()).unwrap();
         cgroup.wait_empty(soon()).unwrap();
@@ -76,12 +74,7 @@ fn a_hybrid_container_that_left_the_unified_cgroup() {
         let cgroup = view.make("x");
         let process = Process::sh(&cgroup, "exec sleep 1000");
         let elsewhere = view.make("y");
-        if let Some(group) = elsewhere
-            .names()
-            .groups
-            .iter()
-            .find(|group| group.unified && !view.is_v2())
-        {
+        if let Some(group) = elsewhere.names().groups.iter().find(|group| group.unified && !view.is_v2()) {
             std::fs::write(group.dir().join("cgroup.procs"), process.pid().to_string()).unwrap();
         }
         cgroup.kill_all(soon()).unwrap();

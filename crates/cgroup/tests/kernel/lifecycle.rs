@@ -32,10 +32,7 @@ fn from_nothing_to_nothing() {
         let process = Process::sh(&cgroup, "exec sleep 1000");
         assert_eq!(cgroup.pids(true).unwrap(), [process.pid()]);
         for group in &names.groups {
-            assert_eq!(
-                content(group.dir().join("cgroup.procs")),
-                process.pid().to_string()
-            );
+            assert_eq!(content(group.dir().join("cgroup.procs")), process.pid().to_string());
         }
         assert!(cgroup.is_populated().unwrap());
         assert!(cgroup.kill_all(soon()).unwrap());
@@ -88,14 +85,10 @@ fn a_home_with_people_in_it_is_refused() {
         let first = view.make("x");
         let process = Process::sh(&first, "exec sleep 1000");
         let names = view.names("x");
-        for error in [
-            Cgroup::make(&names, &resources("{}")).unwrap_err(),
-            names.check_vacant().unwrap_err(),
-        ] {
+        for error in [Cgroup::make(&names, &resources("{}")).unwrap_err(), names.check_vacant().unwrap_err()]
+        {
             assert!(
-                error
-                    .to_string()
-                    .ends_with("container's cgroup is not empty: 1 process(es) found"),
+                error.to_string().ends_with("container's cgroup is not empty: 1 process(es) found"),
                 "{error}"
             );
         }
@@ -107,10 +100,7 @@ fn a_home_with_people_in_it_is_refused() {
             }
             names
         };
-        assert!(matches!(
-            Cgroup::make(&names, &resources("{}")),
-            Err(Error::NotEmpty { count: 1, .. })
-        ));
+        assert!(matches!(Cgroup::make(&names, &resources("{}")), Err(Error::NotEmpty { count: 1, .. })));
         // None of that has touched what was there.
         assert!(exists_everywhere(&first));
         assert_eq!(first.pids(true).unwrap(), [process.pid()]);
@@ -130,12 +120,7 @@ fn a_frozen_home_is_refused() {
         parent.freeze(soon()).unwrap();
         for name in ["p", "p/new"] {
             let error = Cgroup::make(&view.names(name), &resources("{}")).unwrap_err();
-            assert!(
-                error
-                    .to_string()
-                    .ends_with("container's cgroup unexpectedly frozen"),
-                "{error}"
-            );
+            assert!(error.to_string().ends_with("container's cgroup unexpectedly frozen"), "{error}");
         }
         assert!(!view.dir("p/new", "freezer").exists());
         parent.thaw().unwrap();
@@ -174,10 +159,7 @@ fn what_is_in_the_way_is_named() {
         }
         let process = Process::sh(&sub, "exec sleep 1000");
         let error = cgroup.remove(at_once()).unwrap_err().to_string();
-        assert!(
-            error.contains("/x/a/b: device or resource busy: process"),
-            "{error}"
-        );
+        assert!(error.contains("/x/a/b: device or resource busy: process"), "{error}");
         assert!(error.contains(&format!("process {} (", process.pid())), "{error}");
         let error = cgroup.wait_empty(at_once()).unwrap_err().to_string();
         assert!(error.contains(&format!("process {} (", process.pid())), "{error}");
@@ -205,10 +187,7 @@ fn exec_joins_a_sub_cgroup() {
         let cgroup = view.make("x");
         let sub = cgroup.sub(&["sub"]).unwrap();
         let error = sub.attach(1 << 22, true).unwrap_err().to_string();
-        assert!(
-            error.starts_with("error adding pid 4194304 to cgroups: "),
-            "{error}"
-        );
+        assert!(error.starts_with("error adding pid 4194304 to cgroups: "), "{error}");
         assert!(error.ends_with("no such file or directory"), "{error}");
         for group in &sub.names().groups {
             fs::create_dir(group.dir()).unwrap();
@@ -234,11 +213,7 @@ fn cpus_of_a_container() {
     in_each_view("lifecycle::cpus_of_a_container", |view| {
         let cgroup = view.make("x");
         let cpus = cgroup.effective_cpus().unwrap();
-        let file = if view.is_v2() {
-            "cpuset.cpus.effective"
-        } else {
-            "cpuset.effective_cpus"
-        };
+        let file = if view.is_v2() { "cpuset.cpus.effective" } else { "cpuset.effective_cpus" };
         // There is no cpuset controller for v2 where v1 has it.
         assert_eq!(cpus.is_some(), view.dir("x", "cpuset").join(file).exists());
         assert!(cpus.is_none_or(|cpus| !cpus.is_empty()));
@@ -274,10 +249,7 @@ fn a_threaded_parent() {
         fs::write(view.dir("p/t/cgroup.type", ""), "threaded").unwrap();
         let limits = resources(r#"{"memory":{"limit":1048576}}"#);
         let error = Cgroup::make(&view.names("p/x"), &limits).unwrap_err().to_string();
-        assert!(
-            error.contains("with domain controllers -- it is in an invalid state"),
-            "{error}"
-        );
+        assert!(error.contains("with domain controllers -- it is in an invalid state"), "{error}");
         assert!(!view.dir("p/x", "").exists());
         // Without such limits it becomes threaded itself, and can be killed and removed.
         let cgroup = Cgroup::make(&view.names("p/x"), &resources("{}")).unwrap();
@@ -295,11 +267,8 @@ fn a_threaded_parent() {
 #[test]
 fn rootless() {
     in_each_view("lifecycle::rootless", |view| {
-        let request = |cgroups_path| brig_cgroup::Request {
-            cgroups_path,
-            id: "brig-test-rootless",
-            rootless: true,
-        };
+        let request =
+            |cgroups_path| brig_cgroup::Request { cgroups_path, id: "brig-test-rootless", rootless: true };
         let chosen = brig_cgroup::Names::decide(&view.layout, &request("")).unwrap();
         let given = brig_cgroup::Names::decide(&view.layout, &request(&view.place)).unwrap();
         let limits = resources(r#"{"memory":{"limit":1048576}}"#);
@@ -315,9 +284,7 @@ fn rootless() {
         let without = without.unwrap();
         assert!(without.names().groups.is_empty());
         assert!(!without.exists().unwrap() && without.dir_fd().unwrap().is_none());
-        let skipped = without
-            .apply(&resources(r#"{"devices":[{"allow":false,"access":"rwm"}]}"#))
-            .unwrap();
+        let skipped = without.apply(&resources(r#"{"devices":[{"allow":false,"access":"rwm"}]}"#)).unwrap();
         assert_eq!(skipped[0].source, "linux.resources.devices");
         without.remove(soon()).unwrap();
 

@@ -51,29 +51,17 @@ fn v1_memory_up_and_down() {
         let memory =
             |limit: i64, swap: i64| resources(&format!(r#"{{"memory":{{"limit":{limit},"swap":{swap}}}}}"#));
         const MB: i64 = 1 << 20;
-        for (limit, swap) in [
-            (64 * MB, 64 * MB),
-            (256 * MB, 512 * MB),
-            (32 * MB, 40 * MB),
-            (-1, -1),
-            (MB, MB),
-        ] {
+        for (limit, swap) in
+            [(64 * MB, 64 * MB), (256 * MB, 512 * MB), (32 * MB, 40 * MB), (-1, -1), (MB, MB)]
+        {
             cgroup.update(&memory(limit, swap)).unwrap();
-            for (file, value) in [
-                ("memory.limit_in_bytes", limit),
-                ("memory.memsw.limit_in_bytes", swap),
-            ] {
+            for (file, value) in [("memory.limit_in_bytes", limit), ("memory.memsw.limit_in_bytes", swap)] {
                 let found: i64 = content(view.dir("x", "memory").join(file)).parse().unwrap();
-                assert!(
-                    found == value || (value == -1 && found > 1 << 60),
-                    "{file} {found}"
-                );
+                assert!(found == value || (value == -1 && found > 1 << 60), "{file} {found}");
             }
         }
         cgroup.update(&resources(r#"{"memory":{"limit":-1}}"#)).unwrap();
-        let swap: u64 = content(view.dir("x/memory.memsw.limit_in_bytes", "memory"))
-            .parse()
-            .unwrap();
+        let swap: u64 = content(view.dir("x/memory.memsw.limit_in_bytes", "memory")).parse().unwrap();
         assert!(swap > 1 << 60);
     });
 }
@@ -82,11 +70,9 @@ fn v1_memory_up_and_down() {
 fn v1_bandwidth_in_any_order() {
     on_v1("limits::v1_bandwidth_in_any_order", |view| {
         let cgroup = view.make("x");
-        for (quota, period, burst) in [
-            (20_000, 100_000, 10_000),
-            (2_000, 2_000, 0),
-            (90_000, 100_000, 90_000),
-        ] {
+        for (quota, period, burst) in
+            [(20_000, 100_000, 10_000), (2_000, 2_000, 0), (90_000, 100_000, 90_000)]
+        {
             let cpu = format!(r#"{{"cpu":{{"quota":{quota},"period":{period},"burst":{burst}}}}}"#);
             cgroup.update(&resources(&cpu)).unwrap();
             let value = |file: &str| content(view.dir("x", "cpu").join(file));
@@ -96,15 +82,10 @@ fn v1_bandwidth_in_any_order() {
         }
         // A burst above the quota is refused in any order, and leaves all as it was.
         let error = cgroup
-            .update(&resources(
-                r#"{"cpu":{"quota":5000,"period":100000,"burst":80000}}"#,
-            ))
+            .update(&resources(r#"{"cpu":{"quota":5000,"period":100000,"burst":80000}}"#))
             .unwrap_err()
             .to_string();
-        assert!(
-            error.starts_with("linux.resources.cpu.quota: writing \"5000\" to"),
-            "{error}"
-        );
+        assert!(error.starts_with("linux.resources.cpu.quota: writing \"5000\" to"), "{error}");
         assert_eq!(content(view.dir("x/cpu.cfs_quota_us", "cpu")), "90000");
         assert_eq!(content(view.dir("x/cpu.cfs_burst_us", "cpu")), "90000");
     });
@@ -119,14 +100,9 @@ fn v1_idle_and_back() {
             return;
         }
         cgroup.update(&resources(r#"{"cpu":{"idle":1}}"#)).unwrap();
-        let error = cgroup
-            .update(&resources(r#"{"cpu":{"shares":500}}"#))
-            .unwrap_err()
-            .to_string();
+        let error = cgroup.update(&resources(r#"{"cpu":{"shares":500}}"#)).unwrap_err().to_string();
         assert!(error.contains("the cgroup is idle"), "{error}");
-        cgroup
-            .update(&resources(r#"{"cpu":{"idle":0,"shares":500}}"#))
-            .unwrap();
+        cgroup.update(&resources(r#"{"cpu":{"idle":0,"shares":500}}"#)).unwrap();
         assert_eq!(content(view.dir("x/cpu.shares", "cpu")), "500");
     });
 }
@@ -147,11 +123,7 @@ fn v1_all_or_nothing() {
             ))
             .unwrap_err()
             .to_string();
-        let mounted = view
-            .names("x")
-            .groups
-            .iter()
-            .any(|group| group.controllers == ["hugetlb"]);
+        let mounted = view.names("x").groups.iter().any(|group| group.controllers == ["hugetlb"]);
         let expected = if mounted {
             "linux.resources.hugepageLimits[0].limit: this kernel offers no /"
         } else {
@@ -180,23 +152,12 @@ fn v1_memory_in_use() {
         assert_eq!(process.line(), "ready");
         cgroup.freeze(soon()).unwrap();
         let error = cgroup
-            .update(&resources(
-                r#"{"memory":{"limit":1048576,"checkBeforeUpdate":true}}"#,
-            ))
+            .update(&resources(r#"{"memory":{"limit":1048576,"checkBeforeUpdate":true}}"#))
             .unwrap_err()
             .to_string();
-        assert!(
-            error.contains("rejecting memory limit 1048576 <= usage "),
-            "{error}"
-        );
-        let error = cgroup
-            .update(&resources(r#"{"memory":{"limit":1048576}}"#))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("unable to set memory limit to 1048576 (current usage: "),
-            "{error}"
-        );
+        assert!(error.contains("rejecting memory limit 1048576 <= usage "), "{error}");
+        let error = cgroup.update(&resources(r#"{"memory":{"limit":1048576}}"#)).unwrap_err().to_string();
+        assert!(error.contains("unable to set memory limit to 1048576 (current usage: "), "{error}");
         cgroup.thaw().unwrap();
         cgroup.kill_all(soon()).unwrap();
     });
@@ -251,9 +212,7 @@ fn v2_missing_controllers_are_named() {
             ),
         ] {
             if !controller.is_empty()
-                && content(view.dir("x/cgroup.controllers", ""))
-                    .split(' ')
-                    .any(|name| name == controller)
+                && content(view.dir("x/cgroup.controllers", "")).split(' ').any(|name| name == controller)
             {
                 continue;
             }
@@ -261,12 +220,8 @@ fn v2_missing_controllers_are_named() {
             assert!(error.contains(text), "{error}");
         }
         // What is so anyway takes no controller.
-        cgroup
-            .apply(&resources(r#"{"pids":{"limit":-1},"memory":{"limit":-1}}"#))
-            .unwrap();
-        cgroup
-            .apply(&resources(r#"{"unified":{"cgroup.max.depth":"3"}}"#))
-            .unwrap();
+        cgroup.apply(&resources(r#"{"pids":{"limit":-1},"memory":{"limit":-1}}"#)).unwrap();
+        cgroup.apply(&resources(r#"{"unified":{"cgroup.max.depth":"3"}}"#)).unwrap();
         assert_eq!(content(view.dir("x/cgroup.max.depth", "")), "3");
     });
 }
@@ -281,9 +236,7 @@ fn v2_huge_pages() {
             return;
         }
         let two = |limit: u64| {
-            resources(&format!(
-                r#"{{"hugepageLimits":[{{"pageSize":"2MB","limit":{limit}}}]}}"#
-            ))
+            resources(&format!(r#"{{"hugepageLimits":[{{"pageSize":"2MB","limit":{limit}}}]}}"#))
         };
         cgroup.apply(&two(4_194_304)).unwrap();
         assert_eq!(content(view.dir("x/hugetlb.2MB.max", "")), "4194304");
@@ -338,24 +291,15 @@ fn v2_values_arrive() {
             assert_eq!(value(file), expected, "{file}");
         }
         // Row 34 of the cases: a quota taken away while the memory changes.
-        cgroup
-            .update(&resources(
-                r#"{"cpu":{"quota":-1,"burst":0},"memory":{"limit":33554432}}"#,
-            ))
-            .unwrap();
+        cgroup.update(&resources(r#"{"cpu":{"quota":-1,"burst":0},"memory":{"limit":33554432}}"#)).unwrap();
         assert_eq!(value("cpu.max"), "max 200000");
         assert_eq!(value("memory.max"), "33554432");
         let error = cgroup
-            .update(&resources(
-                r#"{"pids":{"limit":7},"cpu":{"quota":1000,"burst":90000,"cpus":"0"}}"#,
-            ))
+            .update(&resources(r#"{"pids":{"limit":7},"cpu":{"quota":1000,"burst":90000,"cpus":"0"}}"#))
             .unwrap_err()
             .to_string();
         assert!(error.starts_with("linux.resources.cpu.quota: "), "{error}");
-        assert_eq!(
-            (value("pids.max"), value("cpu.max")),
-            ("33".into(), "max 200000".into())
-        );
+        assert_eq!((value("pids.max"), value("cpu.max")), ("33".into(), "max 200000".into()));
         let stats = cgroup.stats().unwrap();
         assert_eq!((stats.pids.limit, stats.memory.usage.limit), (33, 33_554_432));
         assert_eq!(cgroup.effective_cpus().unwrap().unwrap(), [0]);

@@ -30,18 +30,8 @@ impl DeadServer {
         fs::create_dir_all(&place).unwrap();
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
         let options = std::ffi::CString::new(options).unwrap();
-        mount(
-            "brig-test",
-            &place,
-            "fuse",
-            MountFlags::empty(),
-            options.as_c_str(),
-        )
-        .unwrap();
-        let mut server = Self {
-            device: Some(device),
-            place,
-        };
+        mount("brig-test", &place, "fuse", MountFlags::empty(), options.as_c_str()).unwrap();
+        let mut server = Self { device: Some(device), place };
         let request = server.take();
         let mut reply = Vec::new();
         reply.extend(INIT_OUT.to_ne_bytes());
@@ -95,16 +85,10 @@ fn it_is_named_and_all_goes_on_later() {
         let Error::Survivors { left, .. } = &error else {
             panic!("{error}");
         };
-        assert_eq!(
-            (left[0].pid, left[0].comm.as_str(), left[0].state),
-            (process.pid(), "cat", 'D')
-        );
+        assert_eq!((left[0].pid, left[0].comm.as_str(), left[0].state), (process.pid(), "cat", 'D'));
         assert!(left[0].syscall.is_some());
         let text = error.to_string();
-        assert!(
-            text.contains("(cat) in state D (uninterruptible), in system call"),
-            "{text}"
-        );
+        assert!(text.contains("(cat) in state D (uninterruptible), in system call"), "{text}");
         // Frozen or not, paused or not, it is said again and again.
         let text = cgroup.remove(at_once()).unwrap_err().to_string();
         assert!(text.contains("device or resource busy: process"), "{text}");

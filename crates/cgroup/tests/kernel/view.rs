@@ -75,10 +75,7 @@ pub struct View {
 impl View {
     fn new(test: &str) -> Self {
         let name = test.replace("::", "-");
-        Self {
-            layout: Layout::detect().unwrap(),
-            place: format!("/brig-test/{name}-{}", std::process::id()),
-        }
+        Self { layout: Layout::detect().unwrap(), place: format!("/brig-test/{name}-{}", std::process::id()) }
     }
 
     pub fn is_v2(&self) -> bool {
@@ -87,11 +84,7 @@ impl View {
 
     pub fn names(&self, name: &str) -> Names {
         let path = format!("{}/{name}", self.place);
-        let request = Request {
-            cgroups_path: &path,
-            id: "unused",
-            rootless: false,
-        };
+        let request = Request { cgroups_path: &path, id: "unused", rootless: false };
         Names::decide(&self.layout, &request).unwrap()
     }
 
@@ -119,11 +112,7 @@ pub fn dir_of(names: &Names, controller: &str) -> PathBuf {
 
 impl Drop for View {
     fn drop(&mut self) {
-        let request = Request {
-            cgroups_path: &self.place,
-            id: "unused",
-            rootless: false,
-        };
+        let request = Request { cgroups_path: &self.place, id: "unused", rootless: false };
         let names = Names::decide(&self.layout, &request).unwrap();
         let cgroup = Cgroup::open(&names).unwrap();
         let cleared = cgroup.kill_all(soon()).and_then(|_| cgroup.remove(soon()));

@@ -15,10 +15,8 @@ pub(super) const SHELL_JOB: Flag = Flag::switch("shell-job", "allow a session th
 pub(super) const FILE_LOCKS: Flag = Flag::switch("file-locks", "allow file locks");
 pub(super) const AUTO_DEDUP: Flag = Flag::switch("auto-dedup", "remove duplicate memory from the images");
 pub(super) const LAZY_PAGES: Flag = Flag::switch("lazy-pages", "restore memory when it is used");
-pub(super) const MANAGE_CGROUPS_MODE: Flag = Flag::text(
-    "manage-cgroups-mode",
-    "'soft' (default), 'full', 'strict' or 'ignore'",
-);
+pub(super) const MANAGE_CGROUPS_MODE: Flag =
+    Flag::text("manage-cgroups-mode", "'soft' (default), 'full', 'strict' or 'ignore'");
 pub(super) const EMPTY_NS: Flag =
     Flag::text("empty-ns", "leave this namespace empty; only 'network'").repeated();
 
@@ -27,10 +25,7 @@ pub static COMMAND: Command = Command {
     flags: &[
         IMAGE_PATH,
         WORK_PATH,
-        Flag::path(
-            "parent-path",
-            "images of an earlier --pre-dump, relative to --image-path",
-        ),
+        Flag::path("parent-path", "images of an earlier --pre-dump, relative to --image-path"),
         Flag::switch("leave-running", "let the container go on"),
         TCP_ESTABLISHED,
         Flag::switch("tcp-skip-in-flight", "skip TCP connections that are being made"),
@@ -38,11 +33,7 @@ pub static COMMAND: Command = Command {
         EXT_UNIX_SK,
         SHELL_JOB,
         LAZY_PAGES,
-        Flag::int(
-            "status-fd",
-            "write a NUL byte to this descriptor when pages can be served",
-        )
-        .default("-1"),
+        Flag::int("status-fd", "write a NUL byte to this descriptor when pages can be served").default("-1"),
         Flag::text("page-server", "send the pages to <address>:<port>"),
         FILE_LOCKS,
         Flag::switch("pre-dump", "save the memory only, and let the container go on"),
@@ -52,11 +43,7 @@ pub static COMMAND: Command = Command {
         Flag::switch("tcp-close", "close TCP connections").hidden(),
     ],
     hidden: true,
-    ..Command::new(
-        "checkpoint",
-        "save a running container (not supported by this build)",
-        run,
-    )
+    ..Command::new("checkpoint", "save a running container (not supported by this build)", run)
 };
 
 fn run(parsed: &Parsed, _global: &Global) -> Result<ExitCode, Error> {

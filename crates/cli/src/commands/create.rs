@@ -41,10 +41,7 @@ pub struct CreateArgs {
 
 impl CreateArgs {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
-        Ok(Self {
-            id: container_id(parsed)?,
-            setup: SetupArgs::new(parsed)?,
-        })
+        Ok(Self { id: container_id(parsed)?, setup: SetupArgs::new(parsed)? })
     }
 }
 
@@ -105,15 +102,10 @@ mod tests {
 
     #[test]
     fn relative_paths() {
-        let setup = args(&["-b", "/b/../c", "--pid-file=p", "--pidfd-socket=s", "x"])
-            .unwrap()
-            .setup;
+        let setup = args(&["-b", "/b/../c", "--pid-file=p", "--pidfd-socket=s", "x"]).unwrap().setup;
         assert_eq!(setup.bundle.to_str(), Some("/c"));
         assert_eq!(setup.pidfd_socket.unwrap().to_str(), Some("/c/s"));
-        assert_eq!(
-            setup.pid_file.unwrap(),
-            std::env::current_dir().unwrap().join("p")
-        );
+        assert_eq!(setup.pid_file.unwrap(), std::env::current_dir().unwrap().join("p"));
     }
 
     #[test]

@@ -30,9 +30,7 @@ pub struct DoctorArgs {
 
 fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
     let format = parsed.flags.raw("format").unwrap_or_default();
-    let args = DoctorArgs {
-        format: Format::parse(&format.to_string_lossy())?,
-    };
+    let args = DoctorArgs { format: Format::parse(&format.to_string_lossy())? };
     examine(args, global)
 }
 

@@ -22,11 +22,7 @@ a process for want of memory. Ends with the container.",
         Flag::duration("interval", "time between statistics").default("5s"),
         Flag::switch("stats", "print the statistics once"),
     ],
-    ..Command::new(
-        "events",
-        "report statistics and out-of-memory kills of a container",
-        run,
-    )
+    ..Command::new("events", "report statistics and out-of-memory kills of a container", run)
 };
 
 /// What `events` is told.
@@ -74,7 +70,9 @@ fn events(args: &EventsArgs, global: &Global) -> Result<ExitCode, Error> {
 /// One line of JSON.
 fn record(id: &ContainerId, event: &Event) -> Result<String, Error> {
     let mut line = match event {
-        Event::Stats(stats) => serde_json::to_string(&Record { kind: "stats", id: id.as_str(), data: Some(stats) }),
+        Event::Stats(stats) => {
+            serde_json::to_string(&Record { kind: "stats", id: id.as_str(), data: Some(stats) })
+        }
         Event::Oom => serde_json::to_string(&Record { kind: "oom", id: id.as_str(), data: None }),
     }
     .map_err(|error| Error::new(Kind::Bug, format!("writing JSON: {error}")))?;
@@ -104,10 +102,7 @@ mod tests {
         assert_eq!(args(&["c1"]).unwrap().interval, Duration::from_secs(5));
         let once = args(&["--stats", "c1"]).unwrap();
         assert!(once.stats);
-        assert_eq!(
-            args(&["--interval=500ms", "c1"]).unwrap().interval,
-            Duration::from_millis(500)
-        );
+        assert_eq!(args(&["--interval=500ms", "c1"]).unwrap().interval, Duration::from_millis(500));
         for interval in ["0", "0s", "-1s", "0.1ns"] {
             assert_eq!(
                 message(args(&["--interval", interval, "c1"])),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use brig_runtime::{Changes, ExecRequest, Program};
+use brig_runtime::{Changes, ExecEnd, ExecRequest, Program};
 
 use super::setup;
 use super::{container_id, exit_code, span, store};
@@ -14,18 +14,12 @@ use crate::flags::{Command, Flag, Parsed};
 use crate::global::Global;
 use crate::value::{ContainerId, UserSpec, id, user};
 
+/// The exit status when the time is over; timeout(1) has the same.
+const TIMED_OUT: u8 = 124;
+
 /// Flags about the process, which a process file makes void.
-const PROCESS_FLAGS: &[&str] = &[
-    "cwd",
-    "env",
-    "tty",
-    "user",
-    "additional-gids",
-    "process-label",
-    "apparmor",
-    "no-new-privs",
-    "cap",
-];
+const PROCESS_FLAGS: &[&str] =
+    &["cwd", "env", "tty", "user", "additional-gids", "process-label", "apparmor", "no-new-privs", "cap"];
 
 /// The table.
 pub static COMMAND: Command = Command {
@@ -39,17 +33,11 @@ command could not be run.",
         setup::CONSOLE_SOCKET,
         setup::PIDFD_SOCKET,
         Flag::text("cwd", "working directory in the container"),
-        Flag::text("env", "add NAME=VALUE to the environment")
-            .short("e")
-            .repeated(),
+        Flag::text("env", "add NAME=VALUE to the environment").short("e").repeated(),
         Flag::switch("tty", "allocate a terminal").short("t"),
         Flag::text("user", "run as <uid>[:<gid>]").short("u"),
         Flag::int("additional-gids", "add a group").short("g").repeated(),
-        Flag::path(
-            "process",
-            "read the process from this JSON file; flags about it are void",
-        )
-        .short("p"),
+        Flag::path("process", "read the process from this JSON file; flags about it are void").short("p"),
         setup::DETACH,
         setup::PID_FILE,
         Flag::text("process-label", "SELinux label of the process"),
@@ -57,24 +45,12 @@ command could not be run.",
         Flag::switch("no-new-privs", "let the process gain no privileges by execve"),
         Flag::text("cap", "add a capability").short("c").repeated(),
         setup::PRESERVE_FDS,
-        Flag::text(
-            "cgroup",
-            "run in this cgroup below the container's: [<controller>[,…]:]<path>",
-        )
-        .repeated(),
-        Flag::switch(
-            "ignore-paused",
-            "go ahead in a paused container, and wait until it is resumed",
-        ),
+        Flag::text("cgroup", "run in this cgroup below the container's: [<controller>[,…]:]<path>")
+            .repeated(),
+        Flag::switch("ignore-paused", "go ahead in a paused container, and wait until it is resumed"),
         Flag::text("exec-id", "a name for the process, to be used with kill and wait"),
-        Flag::switch(
-            "exec-cgroup",
-            "give the process a cgroup of its own below the container's",
-        ),
-        Flag::duration(
-            "timeout",
-            "end the process and all that it started after this time",
-        ),
+        Flag::switch("exec-cgroup", "give the process a cgroup of its own below the container's"),
+        Flag::duration("timeout", "end the process and all that it started after this time"),
         // exec never is a subreaper; callers of runc before 1.1 say so.
         setup::NO_SUBREAPER.hidden(),
     ],
@@ -191,9 +167,7 @@ impl ExecCommand {
             return Err(Error::caller("exec args cannot be empty"));
         }
         // An empty user is no user: taking the container's would make it another one than was meant.
-        let user = flags
-            .raw("user")
-            .map(|user| UserSpec::parse(&user.to_string_lossy()));
+        let user = flags.raw("user").map(|user| UserSpec::parse(&user.to_string_lossy()));
         Ok(Self {
             args: args.to_vec(),
             cwd: flags.text("cwd")?,
@@ -217,9 +191,6 @@ fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
 }
 
 fn exec(args: &ExecArgs, global: &Global) -> Result<ExitCode, Error> {
-    if args.exec_id.is_some() || args.exec_cgroup || args.timeout.is_some() {
-        return Err(Error::unsupported("exec --exec-id, --exec-cgroup and --timeout"));
-    }
     let request = ExecRequest {
         id: args.id.clone(),
         store: store(global)?,
@@ -231,9 +202,22 @@ fn exec(args: &ExecArgs, global: &Global) -> Result<ExitCode, Error> {
         preserve_fds: args.preserve_fds,
         cgroup: args.sub_cgroups.clone(),
         ignore_paused: args.ignore_paused,
+        exec_id: args.exec_id.clone(),
+        exec_cgroup: args.exec_cgroup,
+        timeout: args.timeout,
         called_as: global.program.clone(),
     };
-    Ok(exit_code(brig_runtime::exec(&request)?))
+    match brig_runtime::exec(&request)? {
+        ExecEnd::Detached => Ok(ExitCode::SUCCESS),
+        ExecEnd::Ended(status) => Ok(exit_code(Some(status))),
+        ExecEnd::TimedOut => {
+            let limit = args.timeout.unwrap_or_default();
+            let message =
+                format!("exec timed out after {limit:?}: the process and what it started were killed");
+            crate::log::fail(&Error::caller(message));
+            Ok(ExitCode::from(TIMED_OUT))
+        }
+    }
 }
 
 impl ExecProcess {
@@ -325,10 +309,7 @@ mod tests {
 
     #[test]
     fn a_command_with_nothing_said() {
-        let expected = ExecCommand {
-            args: vec!["true".into()],
-            ..ExecCommand::default()
-        };
+        let expected = ExecCommand { args: vec!["true".into()], ..ExecCommand::default() };
         assert_eq!(command(&["c1", "true"]), expected);
         assert_eq!(command(&["c1", "--", "true"]), expected);
         let args = args(&["c1", "true"]).unwrap();
@@ -344,16 +325,7 @@ mod tests {
 
     #[test]
     fn named_and_timed() {
-        let args = args(&[
-            "--exec-id",
-            "e1",
-            "--exec-cgroup",
-            "--timeout",
-            "1m30s",
-            "c1",
-            "true",
-        ])
-        .unwrap();
+        let args = args(&["--exec-id", "e1", "--exec-cgroup", "--timeout", "1m30s", "c1", "true"]).unwrap();
         assert_eq!(args.exec_id.as_deref(), Some("e1"));
         assert!(args.exec_cgroup);
         assert_eq!(args.timeout, Some(Duration::from_secs(90)));
@@ -375,18 +347,9 @@ mod tests {
             message(args(&["-g", "-1", "c1", "true"])),
             "additional-gids must be a positive number -1"
         );
-        assert_eq!(
-            message(args(&["--cgroup", "../..", "c1", "true"])),
-            "bad sub cgroup path: ../.."
-        );
-        assert_eq!(
-            message(args(&["--timeout", "0s", "c1", "true"])),
-            "--timeout must be greater than 0"
-        );
-        assert_eq!(
-            message(args(&["--exec-id", "..", "c1", "true"])),
-            "invalid exec ID format"
-        );
+        assert_eq!(message(args(&["--cgroup", "../..", "c1", "true"])), "bad sub cgroup path: ../..");
+        assert_eq!(message(args(&["--timeout", "0s", "c1", "true"])), "--timeout must be greater than 0");
+        assert_eq!(message(args(&["--exec-id", "..", "c1", "true"])), "invalid exec ID format");
     }
 
     #[test]

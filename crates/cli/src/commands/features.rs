@@ -31,8 +31,5 @@ fn run(_parsed: &Parsed, _global: &Global) -> Result<ExitCode, Error> {
 
 /// Nothing until the compiler of filters is connected.
 fn seccomp() -> SeccompFeatures {
-    SeccompFeatures {
-        enabled: Some(false),
-        ..SeccompFeatures::default()
-    }
+    SeccompFeatures { enabled: Some(false), ..SeccompFeatures::default() }
 }

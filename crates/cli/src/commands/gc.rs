@@ -27,9 +27,7 @@ pub struct GcArgs {
 }
 
 fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
-    let args = GcArgs {
-        force: parsed.flags.switch("force"),
-    };
+    let args = GcArgs { force: parsed.flags.switch("force") };
     collect(args, global)
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use brig_runtime::Target;
+
 use super::{container_id, store};
 use crate::error::Error;
 use crate::flags::{Command, Flag, Parsed};
@@ -15,21 +17,10 @@ pub static COMMAND: Command = Command {
 Sends a signal, by name or number, SIGTERM by default, to the container's process. KILL goes to
 all processes of a container without a pid namespace of its own.",
     flags: &[
-        Flag::text(
-            "exec-id",
-            "send it to the process that exec started under this name",
-        ),
-        Flag::int(
-            "pid",
-            "send it to this process of the container (a pid of the host)",
-        ),
-        Flag::switch(
-            "tree",
-            "with --exec-id or --pid: to all that descend from it, too",
-        ),
-        Flag::switch("all", "(obsolete: a stopped container is no error)")
-            .short("a")
-            .hidden(),
+        Flag::text("exec-id", "send it to the process that exec started under this name"),
+        Flag::int("pid", "send it to this process of the container (a pid of the host)"),
+        Flag::switch("tree", "with --exec-id or --pid: to all that descend from it, too"),
+        Flag::switch("all", "(obsolete: a stopped container is no error)").short("a").hidden(),
     ],
     max_operands: 2,
     passes_on: true,
@@ -44,30 +35,19 @@ pub struct KillArgs {
     /// The signal.
     pub signal: Signal,
     /// Whom to send it to.
-    pub target: KillTarget,
+    pub target: Target,
     /// `--tree`.
     pub tree: bool,
     /// `--all`: a container without processes is no error.
     pub all: bool,
 }
 
-/// Which process is signalled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KillTarget {
-    /// The container's own.
-    Init,
-    /// One that exec started (`--exec-id`).
-    Exec(String),
-    /// One by its number on the host (`--pid`); greater than 0.
-    Pid(i32),
-}
-
 impl KillArgs {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
         let signal = parsed.operand(1).to_string_lossy();
-        let target = KillTarget::new(parsed)?;
+        let target = target(parsed)?;
         let tree = parsed.flags.switch("tree");
-        if tree && target == KillTarget::Init {
+        if tree && target == Target::Init {
             return Err(Error::caller("--tree needs --exec-id or --pid"));
         }
         Ok(Self {
@@ -80,18 +60,17 @@ impl KillArgs {
     }
 }
 
-impl KillTarget {
-    fn new(parsed: &Parsed) -> Result<Self, Error> {
-        match (parsed.flags.raw("exec-id"), parsed.flags.int("pid")) {
-            (None, None) => Ok(Self::Init),
-            (Some(name), None) => id::exec_id(&name).map(Self::Exec),
-            (None, Some(pid)) => i32::try_from(pid)
-                .ok()
-                .filter(|&pid| pid > 0)
-                .map(Self::Pid)
-                .ok_or_else(|| Error::caller(format!("--pid: {pid} is not a pid"))),
-            (Some(_), Some(_)) => Err(Error::caller("--exec-id and --pid exclude each other")),
-        }
+/// Whom the flags mean.
+fn target(parsed: &Parsed) -> Result<Target, Error> {
+    match (parsed.flags.raw("exec-id"), parsed.flags.int("pid")) {
+        (None, None) => Ok(Target::Init),
+        (Some(name), None) => id::exec_id(&name).map(Target::Exec),
+        (None, Some(pid)) => i32::try_from(pid)
+            .ok()
+            .filter(|&pid| pid > 0)
+            .map(Target::Pid)
+            .ok_or_else(|| Error::caller(format!("--pid: {pid} is not a pid"))),
+        (Some(_), Some(_)) => Err(Error::caller("--exec-id and --pid exclude each other")),
     }
 }
 
@@ -100,17 +79,16 @@ fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
 }
 
 fn kill(args: &KillArgs, global: &Global) -> Result<ExitCode, Error> {
-    if args.target != KillTarget::Init {
-        return Err(Error::unsupported("kill --exec-id and --pid"));
-    }
-    brig_runtime::kill(&store(global)?, &args.id, args.signal.0, args.all)?;
+    brig_runtime::kill(&store(global)?, &args.id, &args.target, args.signal.0, args.tree, args.all)?;
     Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{message, parsed};
-    use super::{KillArgs, KillTarget};
+    use brig_runtime::Target;
+
+    use super::KillArgs;
     use crate::error::Error;
     use crate::value::Signal;
 
@@ -131,16 +109,13 @@ mod tests {
 
     #[test]
     fn targets() {
-        assert_eq!(args(&["c1"]).unwrap().target, KillTarget::Init);
+        assert_eq!(args(&["c1"]).unwrap().target, Target::Init);
         let exec = args(&["--exec-id", "e1", "--tree", "c1", "9"]).unwrap();
-        assert_eq!(exec.target, KillTarget::Exec("e1".to_owned()));
+        assert_eq!(exec.target, Target::Exec("e1".to_owned()));
         assert!(exec.tree);
-        assert_eq!(args(&["--pid", "42", "c1"]).unwrap().target, KillTarget::Pid(42));
+        assert_eq!(args(&["--pid", "42", "c1"]).unwrap().target, Target::Pid(42));
         for pid in ["0", "-1", "4294967296"] {
-            assert_eq!(
-                message(args(&["--pid", pid, "c1"])),
-                format!("--pid: {pid} is not a pid")
-            );
+            assert_eq!(message(args(&["--pid", pid, "c1"])), format!("--pid: {pid} is not a pid"));
         }
         assert!(args(&["--pid", "1", "--exec-id", "e", "c1"]).is_err());
         assert!(args(&["--tree", "c1"]).is_err());

@@ -4,16 +4,15 @@ use std::process::ExitCode;
 
 use brig_spec::Summary;
 
+use super::store;
 use crate::error::Error;
 use crate::flags::{Command, Flag, Parsed};
-use super::store;
 use crate::global::{Global, Root};
 use crate::output::{self, Format, complain, summary};
 
 /// `--format` of the commands that print a table.
-pub(super) const FORMAT: Flag = Flag::text("format", "print as 'table' or 'json'")
-    .short("f")
-    .default("table");
+pub(super) const FORMAT: Flag =
+    Flag::text("format", "print as 'table' or 'json'").short("f").default("table");
 
 /// The table.
 pub static COMMAND: Command = Command {
@@ -22,7 +21,7 @@ pub static COMMAND: Command = Command {
     flags: &[
         FORMAT,
         Flag::switch("quiet", "print the names only").short("q"),
-        Flag::switch("execs", "show the processes that exec started under a name, too"),
+        Flag::switch("execs", "show the processes that exec started under a name"),
     ],
     min_operands: 0,
     max_operands: 0,
@@ -65,26 +64,21 @@ struct Listing {
 
 fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
     let args = ListArgs::new(parsed)?;
-    let Listing { containers, skipped } = list(&args, global)?;
+    let Listing { containers, skipped } = list(global)?;
     skipped.iter().for_each(|line| complain(line));
     let text = match args {
         ListArgs { quiet: true, .. } => summary::list_ids(&containers),
-        ListArgs {
-            format: Format::Table,
-            ..
-        } => summary::list_table(&containers),
-        ListArgs {
-            format: Format::Json, ..
-        } => summary::list_json(&containers)?,
+        ListArgs { format: Format::Table, execs: true, .. } => {
+            output::execs::table(&containers.into_iter().map(|c| (c.id, c.execs)).collect::<Vec<_>>())
+        }
+        ListArgs { format: Format::Table, .. } => summary::list_table(&containers),
+        ListArgs { format: Format::Json, .. } => summary::list_json(&containers)?,
     };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(args: &ListArgs, global: &Global) -> Result<Listing, Error> {
-    if args.execs {
-        return Err(Error::unsupported("list --execs"));
-    }
+fn list(global: &Global) -> Result<Listing, Error> {
     // Only a root that was asked for has to be there.
     if global.root == Root::System && !global.root.path().exists() {
         return Ok(Listing::default());
@@ -110,10 +104,7 @@ mod tests {
         let args = |words: &[&str]| ListArgs::new(&parsed(&[&["list"], words].concat()));
         assert_eq!(args(&[]).unwrap().format, Format::Table);
         assert_eq!(args(&["--format=json"]).unwrap().format, Format::Json);
-        assert_eq!(
-            args(&["-f", "json", "-f", "table"]).unwrap().format,
-            Format::Table
-        );
+        assert_eq!(args(&["-f", "json", "-f", "table"]).unwrap().format, Format::Table);
         assert!(args(&["-q", "-f", "xml"]).unwrap().quiet);
         for format in ["xml", "", "JSON"] {
             assert_eq!(message(args(&["--format", format])), "invalid format option");

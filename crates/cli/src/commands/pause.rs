@@ -24,9 +24,7 @@ pub struct PauseArgs {
 
 impl PauseArgs {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
-        Ok(Self {
-            id: container_id(parsed)?,
-        })
+        Ok(Self { id: container_id(parsed)? })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::{container_id, store};
 use super::list::FORMAT;
+use super::{container_id, store};
 use crate::error::Error;
 use crate::flags::{Command, Flag, Parsed};
 use crate::global::Global;
@@ -17,10 +17,7 @@ pub static COMMAND: Command = Command {
     description: "\
 Shows the container's processes, with their pids on the host: as ps(1) shows them with the
 options given (default: -ef), or as a JSON array of the pids.",
-    flags: &[
-        FORMAT,
-        Flag::switch("execs", "show which processes exec started under a name"),
-    ],
+    flags: &[FORMAT, Flag::switch("execs", "show which processes exec started under a name")],
     max_operands: usize::MAX,
     passes_on: true,
     ..Command::new("ps", "show the processes of a container", run)
@@ -57,7 +54,13 @@ fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
 
 fn ps(args: &PsArgs, global: &Global) -> Result<ExitCode, Error> {
     if args.execs {
-        return Err(Error::unsupported("ps --execs"));
+        let execs = brig_runtime::execs(&store(global)?, &args.id)?;
+        let text = match args.format {
+            Format::Json => output::execs::json(&execs)?,
+            Format::Table => output::execs::table(&[(args.id.to_string(), execs)]),
+        };
+        output::print(&text)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let pids = brig_runtime::processes(&store(global)?, &args.id)?;
     let text = match args.format {
@@ -76,7 +79,7 @@ fn ps(args: &PsArgs, global: &Global) -> Result<ExitCode, Error> {
 mod tests {
     use super::super::testing::{message, parsed};
     use super::PsArgs;
-    use crate::output::{self, Format};
+    use crate::output::Format;
 
     #[test]
     fn options_are_passed_on() {
@@ -84,9 +87,6 @@ mod tests {
         assert_eq!(args.format, Format::Json);
         assert_eq!(args.options, ["-ef", "--format", "x"]);
         assert!(PsArgs::new(&parsed(&["ps", "c1"])).unwrap().options.is_empty());
-        assert_eq!(
-            message(PsArgs::new(&parsed(&["ps", "-f", "xml", "c1"]))),
-            "invalid format option"
-        );
+        assert_eq!(message(PsArgs::new(&parsed(&["ps", "-f", "xml", "c1"]))), "invalid format option");
     }
 }

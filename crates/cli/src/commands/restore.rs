@@ -32,11 +32,7 @@ pub static COMMAND: Command = Command {
         Flag::switch("tcp-close", "close TCP connections").hidden(),
     ],
     hidden: true,
-    ..Command::new(
-        "restore",
-        "bring a saved container back (not supported by this build)",
-        run,
-    )
+    ..Command::new("restore", "bring a saved container back (not supported by this build)", run)
 };
 
 fn run(parsed: &Parsed, _global: &Global) -> Result<ExitCode, Error> {

@@ -24,9 +24,7 @@ pub struct ResumeArgs {
 
 impl ResumeArgs {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
-        Ok(Self {
-            id: container_id(parsed)?,
-        })
+        Ok(Self { id: container_id(parsed)? })
     }
 }
 

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use brig_runtime::RunOptions;
 
-use super::{container_id, exit_code};
 use super::setup::{self, SetupArgs};
+use super::{container_id, exit_code};
 use crate::error::Error;
 use crate::flags::{Command, Flag, Parsed};
 use crate::global::Global;

@@ -10,28 +10,19 @@ use crate::global::Global;
 use crate::paths;
 use crate::value::ContainerId;
 
-pub(super) const BUNDLE: Flag = Flag::path(
-    "bundle",
-    "the bundle's directory (default: the current directory)",
-)
-.short("b");
-pub(super) const CONSOLE_SOCKET: Flag = Flag::path(
-    "console-socket",
-    "send the master end of the terminal to this AF_UNIX socket",
-);
-pub(super) const PIDFD_SOCKET: Flag = Flag::path(
-    "pidfd-socket",
-    "send a pidfd of the process to this AF_UNIX socket",
-);
+pub(super) const BUNDLE: Flag =
+    Flag::path("bundle", "the bundle's directory (default: the current directory)").short("b");
+pub(super) const CONSOLE_SOCKET: Flag =
+    Flag::path("console-socket", "send the master end of the terminal to this AF_UNIX socket");
+pub(super) const PIDFD_SOCKET: Flag =
+    Flag::path("pidfd-socket", "send a pidfd of the process to this AF_UNIX socket");
 pub(super) const PID_FILE: Flag = Flag::path("pid-file", "write the pid of the process to this file");
 pub(super) const NO_PIVOT: Flag = Flag::switch(
     "no-pivot",
     "move the root file system over / instead of pivoting to it; for roots on a ramdisk",
 );
-pub(super) const NO_NEW_KEYRING: Flag = Flag::switch(
-    "no-new-keyring",
-    "let the container share the caller's session keyring",
-);
+pub(super) const NO_NEW_KEYRING: Flag =
+    Flag::switch("no-new-keyring", "let the container share the caller's session keyring");
 pub(super) const PRESERVE_FDS: Flag = Flag::int(
     "preserve-fds",
     "pass this many more descriptors to the process, from 3 on (after those of $LISTEN_FDS)",

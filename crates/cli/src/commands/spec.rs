@@ -21,10 +21,7 @@ pub static COMMAND: Command = Command {
     description: "\
 Writes a config.json that runs sh on a terminal, in a root file system that is to be found in
 the directory rootfs of the bundle. It is made to be edited.",
-    flags: &[
-        setup::BUNDLE,
-        Flag::switch("rootless", "for a container that a user other than root runs"),
-    ],
+    flags: &[setup::BUNDLE, Flag::switch("rootless", "for a container that a user other than root runs")],
     min_operands: 0,
     max_operands: 0,
     ..Command::new("spec", "write a config.json to start from", run)
@@ -59,16 +56,12 @@ fn write(args: &SpecArgs) -> Result<(), Error> {
     let text = brig_spec::default::to_text(&spec)
         .map_err(|error| Error::new(Kind::Bug, format!("writing JSON: {error}")))?;
     let path = args.bundle.join(FILE);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .map_err(|error| match error.kind() {
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::caller(format!("File {FILE} exists. Remove it first")),
             _ => Error::path("open", &path, &error),
         })?;
-    file.write_all(text.as_bytes())
-        .map_err(|error| Error::path("write", &path, &error))
+    file.write_all(text.as_bytes()).map_err(|error| Error::path("write", &path, &error))
 }
 
 fn is_pure_cgroup_v2() -> bool {
@@ -88,10 +81,7 @@ mod tests {
     fn writes_once() {
         let dir = tempfile::tempdir().unwrap();
         for rootless in [false, true] {
-            let args = SpecArgs {
-                bundle: dir.path().join(if rootless { "a" } else { "b" }),
-                rootless,
-            };
+            let args = SpecArgs { bundle: dir.path().join(if rootless { "a" } else { "b" }), rootless };
             fs::create_dir(&args.bundle).unwrap();
             write(&args).unwrap();
             let text = fs::read_to_string(args.bundle.join("config.json")).unwrap();
@@ -104,13 +94,7 @@ mod tests {
 
     #[test]
     fn the_bundle_has_to_be_there() {
-        let args = SpecArgs {
-            bundle: "/none".into(),
-            rootless: false,
-        };
-        assert_eq!(
-            message(write(&args)),
-            "open /none/config.json: no such file or directory"
-        );
+        let args = SpecArgs { bundle: "/none".into(), rootless: false };
+        assert_eq!(message(write(&args)), "open /none/config.json: no such file or directory");
     }
 }

@@ -25,9 +25,7 @@ pub struct StartArgs {
 
 impl StartArgs {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
-        Ok(Self {
-            id: container_id(parsed)?,
-        })
+        Ok(Self { id: container_id(parsed)? })
     }
 }
 

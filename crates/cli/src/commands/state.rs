@@ -28,9 +28,7 @@ pub struct StateArgs {
 
 impl StateArgs {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
-        Ok(Self {
-            id: container_id(parsed)?,
-        })
+        Ok(Self { id: container_id(parsed)? })
     }
 }
 

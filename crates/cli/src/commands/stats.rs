@@ -35,11 +35,7 @@ impl StatsArgs {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
         let format = parsed.flags.raw("format").unwrap_or_default();
         Ok(Self {
-            ids: parsed
-                .operands
-                .iter()
-                .map(|id| id::container_id(id))
-                .collect::<Result<_, _>>()?,
+            ids: parsed.operands.iter().map(|id| id::container_id(id)).collect::<Result<_, _>>()?,
             once: parsed.flags.switch("once"),
             format: Format::parse(&format.to_string_lossy())?,
         })
@@ -65,10 +61,7 @@ mod tests {
         let all = StatsArgs::new(&parsed(&["stats", "--once", "--format=json"])).unwrap();
         assert!(all.once && all.ids.is_empty());
         assert_eq!(all.format, Format::Json);
-        assert_eq!(
-            StatsArgs::new(&parsed(&["stats", "a", "b"])).unwrap().ids.len(),
-            2
-        );
+        assert_eq!(StatsArgs::new(&parsed(&["stats", "a", "b"])).unwrap().ids.len(), 2);
         let error = message(StatsArgs::new(&parsed(&["stats", "a", "b/c"])));
         assert_eq!(error, "invalid container ID format");
     }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use brig_spec::{BlockIo, Cpu, Memory, Pids, Resources};
 
-use super::{container_id, store};
 use super::setup::absolute;
+use super::{container_id, store};
 use crate::error::{Error, Kind};
 use crate::flags::{Command, Flag, Parsed};
 use crate::global::Global;
@@ -133,10 +133,7 @@ fn resources(parsed: &Parsed) -> Result<Resources, Error> {
     if memory.kernel.is_some() || memory.kernel_tcp.is_some() {
         log::warn!("Kernel memory settings are ignored and will be removed");
     }
-    let block_io = BlockIo {
-        weight: blkio_weight(parsed)?,
-        ..BlockIo::default()
-    };
+    let block_io = BlockIo { weight: blkio_weight(parsed)?, ..BlockIo::default() };
     Ok(Resources {
         memory: given(memory),
         cpu: given(cpu),
@@ -177,15 +174,15 @@ fn convert<T, E: std::fmt::Display>(
 fn blkio_weight(parsed: &Parsed) -> Result<Option<u16>, Error> {
     match parsed.flags.int("blkio-weight").unwrap_or_default() {
         0 => Ok(None),
-        weight => u16::try_from(weight)
-            .ok()
-            .filter(|weight| (10..=1000).contains(weight))
-            .map(Some)
-            .ok_or_else(|| {
-                Error::caller(format!(
-                    "invalid value for blkio-weight: {weight} is not in the range 10 to 1000"
-                ))
-            }),
+        weight => {
+            u16::try_from(weight).ok().filter(|weight| (10..=1000).contains(weight)).map(Some).ok_or_else(
+                || {
+                    Error::caller(format!(
+                        "invalid value for blkio-weight: {weight} is not in the range 10 to 1000"
+                    ))
+                },
+            )
+        }
     }
 }
 
@@ -245,10 +242,7 @@ mod tests {
     #[test]
     fn nothing_given_is_nothing_changed() {
         assert_eq!(resources(&[]), Resources::default());
-        assert_eq!(
-            resources(&["--memory", "", "--blkio-weight=0"]),
-            Resources::default()
-        );
+        assert_eq!(resources(&["--memory", "", "--blkio-weight=0"]), Resources::default());
     }
 
     #[test]
@@ -275,36 +269,21 @@ mod tests {
             "-1",
         ]);
         let cpu = all.cpu.unwrap();
-        assert_eq!(
-            (cpu.quota, cpu.period, cpu.shares),
-            (Some(-1), Some(100_000), Some(512))
-        );
+        assert_eq!((cpu.quota, cpu.period, cpu.shares), (Some(-1), Some(100_000), Some(512)));
         assert_eq!((cpu.burst, cpu.idle), (Some(0), Some(1)));
-        assert_eq!(
-            (cpu.realtime_runtime, cpu.realtime_period),
-            (Some(950_000), Some(1_000_000))
-        );
+        assert_eq!((cpu.realtime_runtime, cpu.realtime_period), (Some(950_000), Some(1_000_000)));
         assert_eq!((cpu.cpus.as_str(), cpu.mems.as_str()), ("0-3,7", "0"));
         assert_eq!(all.block_io.unwrap().weight, Some(10));
         assert_eq!(all.pids, Some(Pids { limit: Some(-1) }));
-        assert_eq!(
-            resources(&["--pids-limit", "0"]).pids,
-            Some(Pids { limit: Some(0) })
-        );
+        assert_eq!(resources(&["--pids-limit", "0"]).pids, Some(Pids { limit: Some(0) }));
     }
 
     #[test]
     fn sizes() {
-        let memory = resources(&[
-            "--memory",
-            "64M",
-            "--memory-swap",
-            "-1",
-            "--memory-reservation",
-            "33554432",
-        ])
-        .memory
-        .unwrap();
+        let memory =
+            resources(&["--memory", "64M", "--memory-swap", "-1", "--memory-reservation", "33554432"])
+                .memory
+                .unwrap();
         assert_eq!(memory.limit, Some(64 << 20));
         assert_eq!(memory.swap, Some(-1));
         assert_eq!(memory.reservation, Some(33_554_432));
@@ -330,18 +309,9 @@ mod tests {
                 ["--cpu-share", "-5"],
                 r#"invalid value for cpu-share: strconv.ParseUint: parsing "-5": invalid syntax"#,
             ),
-            (
-                ["--memory", "abc"],
-                "invalid value for memory: invalid size: 'abc'",
-            ),
-            (
-                ["--memory-swap", "-2"],
-                "invalid value for memory-swap: invalid size: '-2'",
-            ),
-            (
-                ["--blkio-weight", "9"],
-                "invalid value for blkio-weight: 9 is not in the range 10 to 1000",
-            ),
+            (["--memory", "abc"], "invalid value for memory: invalid size: 'abc'"),
+            (["--memory-swap", "-2"], "invalid value for memory-swap: invalid size: '-2'"),
+            (["--blkio-weight", "9"], "invalid value for blkio-weight: 9 is not in the range 10 to 1000"),
             (
                 ["--blkio-weight", "65546"],
                 "invalid value for blkio-weight: 65546 is not in the range 10 to 1000",

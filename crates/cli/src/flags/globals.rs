@@ -10,10 +10,7 @@ pub const VERSION: Flag = Flag::switch("version", "show the version").short("v")
 
 /// The global flags but for [`HELP`] and [`VERSION`].
 pub static FLAGS: &[Flag] = &[
-    Flag::switch(
-        "debug",
-        "log debug messages too, and where in the program they come from",
-    ),
+    Flag::switch("debug", "log debug messages too, and where in the program they come from"),
     Flag::path("log", "append the log to this file (default: standard error)"),
     Flag::text("log-format", "write the log as 'text' or 'json'").default("text"),
     Flag::path(
@@ -29,10 +26,7 @@ pub static FLAGS: &[Flag] = &[
         "whether errors for want of permission on cgroups are ignored: 'true', 'false' or 'auto'",
     )
     .default("auto"),
-    Flag::path(
-        "trace",
-        "write a trace of the command to this file (also: $BRIG_TRACE)",
-    ),
+    Flag::path("trace", "write a trace of the command to this file (also: $BRIG_TRACE)"),
     Flag::path("criu", "(obsolete, ignored)").hidden(),
     Flag::text("cgroup-manager", "'cgroupfs', or 'systemd' for --systemd-cgroup").hidden(),
 ];

@@ -39,12 +39,7 @@ fn of_program(program: &str) -> String {
 }
 
 fn of_command(program: &str, command: &Command) -> String {
-    let Command {
-        name,
-        summary,
-        operands,
-        ..
-    } = command;
+    let Command { name, summary, operands, .. } = command;
     let mut out = format!("NAME:\n   {program} {name} - {summary}\n\nUSAGE:\n   {program} {name} [options]");
     if !operands.is_empty() {
         let _ = write!(out, " {operands}");
@@ -65,10 +60,8 @@ fn of_command(program: &str, command: &Command) -> String {
 }
 
 fn options<'a>(out: &mut String, flags: impl Iterator<Item = &'a Flag>) {
-    let rows: Vec<_> = flags
-        .filter(|flag| !flag.hidden)
-        .map(|flag| (names(flag), explanation(flag)))
-        .collect();
+    let rows: Vec<_> =
+        flags.filter(|flag| !flag.hidden).map(|flag| (names(flag), explanation(flag))).collect();
     columns(out, &rows);
 }
 
@@ -104,11 +97,7 @@ fn explanation(flag: &Flag) -> String {
 }
 
 fn columns<A: AsRef<str>, B: AsRef<str>>(out: &mut String, rows: &[(A, B)]) {
-    let width = rows
-        .iter()
-        .map(|(left, _)| left.as_ref().len())
-        .max()
-        .unwrap_or(0);
+    let width = rows.iter().map(|(left, _)| left.as_ref().len()).max().unwrap_or(0);
     for (left, right) in rows {
         let _ = writeln!(out, "{INDENT}{:width$}  {}", left.as_ref(), right.as_ref());
     }

@@ -44,9 +44,7 @@ pub struct Parsed {
 impl Parsed {
     /// The positional at `index`, or the empty text.
     pub fn operand(&self, index: usize) -> &OsStr {
-        self.operands
-            .get(index)
-            .map_or(OsStr::new(""), OsString::as_os_str)
+        self.operands.get(index).map_or(OsStr::new(""), OsString::as_os_str)
     }
 }
 
@@ -111,21 +109,10 @@ impl Usage {
 ///
 /// See [`Usage`].
 pub fn parse(words: &[OsString]) -> Result<Invocation, UsageError> {
-    let mut parser = Parser {
-        words,
-        globals: Values::new(GLOBALS),
-        command: None,
-    };
+    let mut parser = Parser { words, globals: Values::new(GLOBALS), command: None };
     match parser.run() {
-        Ok(action) => Ok(Invocation {
-            globals: parser.globals,
-            action,
-        }),
-        Err(usage) => Err(UsageError {
-            usage,
-            command: parser.command,
-            globals: parser.globals,
-        }),
+        Ok(action) => Ok(Invocation { globals: parser.globals, action }),
+        Err(usage) => Err(UsageError { usage, command: parser.command, globals: parser.globals }),
     }
 }
 
@@ -139,10 +126,7 @@ struct Parser<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum Word<'a> {
     /// `-name`, `--name`, `--name=value`.
-    Flag {
-        name: &'a [u8],
-        value: Option<&'a OsStr>,
-    },
+    Flag { name: &'a [u8], value: Option<&'a OsStr> },
     /// `--`.
     EndOfFlags,
     /// A dash and something that is no letter, as in `-9`: neither this word nor what follows is a flag.
@@ -163,15 +147,9 @@ impl<'a> Word<'a> {
         match rest.iter().position(|&byte| byte == b'=') {
             Some(at) => {
                 let (name, value) = rest.split_at(at);
-                Self::Flag {
-                    name,
-                    value: Some(OsStr::from_bytes(value.get(1..).unwrap_or_default())),
-                }
+                Self::Flag { name, value: Some(OsStr::from_bytes(value.get(1..).unwrap_or_default())) }
             }
-            None => Self::Flag {
-                name: rest,
-                value: None,
-            },
+            None => Self::Flag { name: rest, value: None },
         }
     }
 }
@@ -284,11 +262,7 @@ impl<'a> Parser<'a> {
         }
         operands.extend(self.words.iter().cloned());
         check_operands(command, operands.len())?;
-        Ok(Action::Run(Parsed {
-            command,
-            flags,
-            operands,
-        }))
+        Ok(Action::Run(Parsed { command, flags, operands }))
     }
 
     /// The value of a flag that was typed as `word`, out of the next word if it needs one.
@@ -302,9 +276,7 @@ impl<'a> Parser<'a> {
         let text = match attached {
             Some(text) => text,
             None if flag.kind == Kind::Switch => OsStr::new(""),
-            None => self
-                .next()
-                .ok_or_else(|| Usage::NeedsArgument(word.to_string_lossy().into_owned()))?,
+            None => self.next().ok_or_else(|| Usage::NeedsArgument(word.to_string_lossy().into_owned()))?,
         };
         Value::read(flag.kind, text).map_err(|reason| Usage::BadValue {
             value: quote(text.as_bytes()),
@@ -327,10 +299,7 @@ fn check_operands(command: &Command, count: usize) -> Result<(), Usage> {
         _ if count < min => format!("a minimum of {min}"),
         _ => format!("a maximum of {max}"),
     };
-    Err(Usage::Operands {
-        command: command.name,
-        wanted,
-    })
+    Err(Usage::Operands { command: command.name, wanted })
 }
 
 fn called(flag: &Flag, name: &[u8]) -> bool {

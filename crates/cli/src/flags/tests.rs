@@ -85,15 +85,7 @@ fn switches_never_take_the_next_word() {
     let (_, parsed) = run(&["delete", "--force", "true"]);
     assert!(parsed.flags.switch("force"));
     assert_eq!(parsed.operands, ["true"]);
-    for on in [
-        "--force",
-        "-f",
-        "-f=1",
-        "--force=true",
-        "--force=T",
-        "--force=TRUE",
-        "--force=",
-    ] {
+    for on in ["--force", "-f", "-f=1", "--force=true", "--force=T", "--force=TRUE", "--force="] {
         assert!(flags(&["delete", on, "c1"]).switch("force"), "{on}");
     }
     for off in ["--force=false", "-f=0", "-f=F", "-f=FALSE"] {
@@ -154,16 +146,10 @@ fn flags_after_positionals() {
 
 #[test]
 fn three_commands_pass_on_what_follows() {
-    assert_eq!(
-        operands(&["exec", "c1", "ls", "-l", "--help"]),
-        ["c1", "ls", "-l", "--help"]
-    );
+    assert_eq!(operands(&["exec", "c1", "ls", "-l", "--help"]), ["c1", "ls", "-l", "--help"]);
     assert_eq!(operands(&["exec", "c1", "-t", "x"]), ["c1", "-t", "x"]);
     assert_eq!(operands(&["kill", "c1", "-9"]), ["c1", "-9"]);
-    assert_eq!(
-        operands(&["ps", "c1", "-ef", "--format"]),
-        ["c1", "-ef", "--format"]
-    );
+    assert_eq!(operands(&["ps", "c1", "-ef", "--format"]), ["c1", "-ef", "--format"]);
     let (globals, parsed) = run(&["exec", "--debug", "-t", "c1", "--debug=x"]);
     assert!(globals.switch("debug") && parsed.flags.switch("tty"));
 }
@@ -172,17 +158,11 @@ fn three_commands_pass_on_what_follows() {
 fn two_dashes_end_the_flags() {
     assert_eq!(operands(&["exec", "c1", "--", "ls", "-l"]), ["c1", "ls", "-l"]);
     assert_eq!(operands(&["exec", "--", "c1", "ls"]), ["c1", "ls"]);
-    assert_eq!(
-        operands(&["exec", "c1", "ls", "--", "x"]),
-        ["c1", "ls", "--", "x"]
-    );
+    assert_eq!(operands(&["exec", "c1", "ls", "--", "x"]), ["c1", "ls", "--", "x"]);
     assert_eq!(operands(&["state", "--", "-x"]), ["-x"]);
     assert_eq!(operands(&["list", "--"]), [""; 0]);
     assert_eq!(run(&["--debug", "--", "list"]).1.command.name, "list");
-    assert_eq!(
-        message(&["state", "--"]),
-        "bin/runc: \"state\" requires exactly 1 argument(s)"
-    );
+    assert_eq!(message(&["state", "--"]), "bin/runc: \"state\" requires exactly 1 argument(s)");
 }
 
 #[test]
@@ -204,16 +184,9 @@ fn a_commands_own_flag_hides_the_global_one() {
 
 #[test]
 fn helps() {
-    for line in [
-        &[][..],
-        &["help"],
-        &["h"],
-        &["-h"],
-        &["--help"],
-        &["-help"],
-        &["--debug"],
-        &["help", "help"],
-    ] {
+    for line in
+        [&[][..], &["help"], &["h"], &["-h"], &["--help"], &["-help"], &["--debug"], &["help", "help"]]
+    {
         assert_eq!(help_of(line), "", "{line:?}");
     }
     for line in [
@@ -237,35 +210,18 @@ fn helps() {
 
 #[test]
 fn versions() {
-    for line in [
-        &["--version"][..],
-        &["-v"],
-        &["-version", "create"],
-        &["--debug", "--version=true"],
-    ] {
-        assert!(
-            matches!(parse(&words(line)).unwrap().action, Action::Version),
-            "{line:?}"
-        );
+    for line in [&["--version"][..], &["-v"], &["-version", "create"], &["--debug", "--version=true"]] {
+        assert!(matches!(parse(&words(line)).unwrap().action, Action::Version), "{line:?}");
     }
     assert_eq!(help_of(&["--version=false"]), "");
     assert_eq!(message(&["create", "-v"]), "flag provided but not defined: -v");
-    assert_eq!(
-        message(&["list", "--version"]),
-        "flag provided but not defined: -version"
-    );
+    assert_eq!(message(&["list", "--version"]), "flag provided but not defined: -version");
     assert_eq!(message(&["version"]), "No help topic for 'version'");
 }
 
 #[test]
 fn unknown_commands() {
-    for line in [
-        &["foo"][..],
-        &["foo", "-h"],
-        &["help", "foo"],
-        &["-h", "foo"],
-        &["foo", "--bar"],
-    ] {
+    for line in [&["foo"][..], &["foo", "-h"], &["help", "foo"], &["-h", "foo"], &["foo", "--bar"]] {
         assert_eq!(message(line), "No help topic for 'foo'", "{line:?}");
         assert!(fails(line).command.is_none());
     }
@@ -317,22 +273,10 @@ fn bad_values() {
             &["create", "--preserve-fds=", "c1"],
             r#"invalid value "" for flag -preserve-fds: strconv.ParseInt: parsing "": invalid syntax"#,
         ),
-        (
-            &["create", "--no-pivot=maybe", "c1"],
-            r#"invalid value "maybe" for flag -no-pivot: parse error"#,
-        ),
-        (
-            &["delete", "-f=x\n", "c1"],
-            r#"invalid value "x\n" for flag -f: parse error"#,
-        ),
-        (
-            &["--debug=2", "list"],
-            r#"invalid value "2" for flag -debug: parse error"#,
-        ),
-        (
-            &["list", "--help=x"],
-            r#"invalid value "x" for flag -help: parse error"#,
-        ),
+        (&["create", "--no-pivot=maybe", "c1"], r#"invalid value "maybe" for flag -no-pivot: parse error"#),
+        (&["delete", "-f=x\n", "c1"], r#"invalid value "x\n" for flag -f: parse error"#),
+        (&["--debug=2", "list"], r#"invalid value "2" for flag -debug: parse error"#),
+        (&["list", "--help=x"], r#"invalid value "x" for flag -help: parse error"#),
     ] {
         assert_eq!(message(line), text);
     }
@@ -362,12 +306,7 @@ fn numbers_of_positionals() {
 #[test]
 fn words_that_are_not_utf_8() {
     let raw = OsString::from_vec(b"/b\xff".to_vec());
-    let line = [
-        OsString::from("create"),
-        "--bundle".into(),
-        raw.clone(),
-        "c1".into(),
-    ];
+    let line = [OsString::from("create"), "--bundle".into(), raw.clone(), "c1".into()];
     let Action::Run(parsed) = parse(&line).unwrap().action else {
         panic!("no command");
     };
@@ -375,14 +314,8 @@ fn words_that_are_not_utf_8() {
     assert!(parsed.flags.text("bundle").is_err());
     let mut flag = OsString::from("--foo");
     flag.push(OsStr::from_bytes(b"\xff"));
-    assert!(matches!(
-        parse(&[OsString::from("list"), flag]).unwrap_err().usage,
-        Usage::UnknownFlag(_)
-    ));
-    assert!(matches!(
-        parse(&[raw]).unwrap_err().usage,
-        Usage::UnknownCommand(_)
-    ));
+    assert!(matches!(parse(&[OsString::from("list"), flag]).unwrap_err().usage, Usage::UnknownFlag(_)));
+    assert!(matches!(parse(&[raw]).unwrap_err().usage, Usage::UnknownCommand(_)));
 }
 
 #[test]
@@ -416,22 +349,14 @@ fn tables_are_sound() {
         assert!(names.insert(command.name), "{} is there twice", command.name);
         assert!(command.min_operands <= command.max_operands);
         assert!(!command.summary.is_empty() && !command.summary.ends_with('.'));
-        assert!(
-            command.description.lines().all(|line| line.chars().count() <= 96),
-            "{}",
-            command.name
-        );
+        assert!(command.description.lines().all(|line| line.chars().count() <= 96), "{}", command.name);
         check_table(command.name, command.flags);
         let called_help = |flag: &Flag| flag.is_called(HELP.name) || flag.is_called("h");
         assert!(!command.flags.iter().any(called_help));
     }
     assert!(!names.contains("help") && !names.contains("h") && !names.contains("init"));
     check_table("", GLOBALS);
-    assert!(
-        !GLOBALS
-            .iter()
-            .any(|flag| flag.is_called(VERSION.name) || flag.is_called("v"))
-    );
+    assert!(!GLOBALS.iter().any(|flag| flag.is_called(VERSION.name) || flag.is_called("v")));
 }
 
 fn check_table(command: &str, table: &[Flag]) {
@@ -443,11 +368,7 @@ fn check_table(command: &str, table: &[Flag]) {
         }
         assert!(!flag.help.is_empty());
         if let Some(default) = flag.default {
-            assert!(
-                Value::read(flag.kind, OsStr::new(default)).is_ok(),
-                "{command} {}",
-                flag.name
-            );
+            assert!(Value::read(flag.kind, OsStr::new(default)).is_ok(), "{command} {}", flag.name);
             assert!(!flag.repeats && flag.kind != Kind::Switch);
         }
     }
@@ -457,17 +378,12 @@ fn check_table(command: &str, table: &[Flag]) {
 fn help_has_the_lines_that_are_looked_for() {
     let text = help::text("runc", None);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(
-        &lines[..2],
-        ["NAME:", "   runc - Open Container Initiative runtime"]
-    );
+    assert_eq!(&lines[..2], ["NAME:", "   runc - Open Container Initiative runtime"]);
     assert!(lines.contains(&"GLOBAL OPTIONS:"));
     assert!(text.contains("\n   --version, -v "));
     for command in ALL {
         assert_eq!(
-            lines
-                .iter()
-                .any(|line| line.starts_with(&format!("   {} ", command.name))),
+            lines.iter().any(|line| line.starts_with(&format!("   {} ", command.name))),
             !command.hidden,
             "{}",
             command.name
@@ -475,16 +391,9 @@ fn help_has_the_lines_that_are_looked_for() {
         let text = help::text("runc", Some(command));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "NAME:");
-        assert_eq!(
-            lines[1],
-            format!("   runc {} - {}", command.name, command.summary)
-        );
+        assert_eq!(lines[1], format!("   runc {} - {}", command.name, command.summary));
         assert!(text.contains(&format!("USAGE:\n   runc {} [options]", command.name)));
-        assert!(
-            lines.iter().all(|line| line.trim_end() == *line),
-            "{}",
-            command.name
-        );
+        assert!(lines.iter().all(|line| line.trim_end() == *line), "{}", command.name);
         for flag in command.flags {
             assert_eq!(text.contains(&format!("\n   --{}", flag.name)), !flag.hidden);
         }
@@ -495,20 +404,14 @@ fn help_has_the_lines_that_are_looked_for() {
 fn help_names_defaults_and_values() {
     let line = |command, start: &str| {
         let text = help::text("brig", Command::find(command));
-        let line = text
-            .lines()
-            .find(|line| line.trim_start().starts_with(start))
-            .unwrap();
+        let line = text.lines().find(|line| line.trim_start().starts_with(start)).unwrap();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert_eq!(
         line("exec", "--env"),
         "--env string, -e string add NAME=VALUE to the environment (can be repeated)"
     );
-    assert_eq!(
-        line("events", "--interval"),
-        "--interval duration time between statistics (default: 5s)"
-    );
+    assert_eq!(line("events", "--interval"), "--interval duration time between statistics (default: 5s)");
 }
 
 proptest! {

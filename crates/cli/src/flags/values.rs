@@ -31,15 +31,11 @@ impl Value {
             Kind::Text | Kind::Path => Ok(Self::Text(text.to_owned())),
             // An empty value counts as none, that is as true.
             Kind::Switch if text.is_empty() => Ok(Self::Switch(true)),
-            Kind::Switch => number::boolean(&lossy)
-                .map(Self::Switch)
-                .ok_or_else(|| "parse error".to_owned()),
-            Kind::Int => number::any_base(&lossy)
-                .map(Self::Int)
-                .map_err(|error| error.to_string()),
-            Kind::Duration => duration::nanoseconds(&lossy)
-                .map(Self::Duration)
-                .map_err(|error| error.to_string()),
+            Kind::Switch => number::boolean(&lossy).map(Self::Switch).ok_or_else(|| "parse error".to_owned()),
+            Kind::Int => number::any_base(&lossy).map(Self::Int).map_err(|error| error.to_string()),
+            Kind::Duration => {
+                duration::nanoseconds(&lossy).map(Self::Duration).map_err(|error| error.to_string())
+            }
         }
     }
 }
@@ -54,10 +50,7 @@ pub struct Values {
 impl Values {
     /// None given.
     pub(super) fn new(table: &'static [Flag]) -> Self {
-        Self {
-            table,
-            given: Vec::new(),
-        }
+        Self { table, given: Vec::new() }
     }
 
     pub(super) fn push(&mut self, flag: &'static Flag, value: Value) {
@@ -76,10 +69,7 @@ impl Values {
 
     fn all(&self, name: &str) -> impl Iterator<Item = &Value> {
         debug_assert!(self.table.iter().any(|flag| flag.name == name), "no flag {name}");
-        self.given
-            .iter()
-            .filter(move |(given, _)| *given == name)
-            .map(|(_, value)| value)
+        self.given.iter().filter(move |(given, _)| *given == name).map(|(_, value)| value)
     }
 
     /// The last value, or else the table's default.

@@ -78,11 +78,7 @@ fn json(entry: &Entry<'_>) -> String {
 
 fn text(entry: &Entry<'_>) -> String {
     let time = Timestamp::now().to_seconds();
-    let mut out = format!(
-        "time=\"{time}\" level={} msg={}",
-        level(entry.level),
-        value(entry.message)
-    );
+    let mut out = format!("time=\"{time}\" level={} msg={}", level(entry.level), value(entry.message));
     if let Some(Place { module, file, line }) = entry.place {
         let _ = write!(out, " func={}", value(module));
         let _ = write!(out, " file={}", value(&format!("{file}:{line}")));
@@ -125,9 +121,5 @@ fn level(level: Level) -> &'static str {
 /// As it is where it is a plain word, else quoted.
 fn value(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/@^+".contains(&byte);
-    if text.bytes().all(plain) {
-        text.to_owned()
-    } else {
-        quote(text.as_bytes())
-    }
+    if text.bytes().all(plain) { text.to_owned() } else { quote(text.as_bytes()) }
 }

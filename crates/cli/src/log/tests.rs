@@ -9,31 +9,18 @@ use crate::error::{Error, Kind};
 use std::path::Path;
 
 fn entry(message: &str) -> Entry<'_> {
-    Entry {
-        level: Level::Error,
-        message,
-        place: None,
-        elapsed: 0,
-        extra: Vec::new(),
-    }
+    Entry { level: Level::Error, message, place: None, elapsed: 0, extra: Vec::new() }
 }
 
 /// The record with its time replaced by `T`, which is checked to be one.
 fn without_time(record: &str) -> String {
-    let digits: String = record
-        .chars()
-        .map(|c| if c.is_ascii_digit() { '0' } else { c })
-        .collect();
+    let digits: String = record.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let at = digits.find("0000-00-00T00:00:00Z").expect("an RFC 3339 time");
     format!("{}T{}", &record[..at], &record[at + 20..])
 }
 
 fn place() -> Place<'static> {
-    Place {
-        module: "brig::x",
-        file: "src/x.rs",
-        line: 7,
-    }
+    Place { module: "brig::x", file: "src/x.rs", line: 7 }
 }
 
 #[test]
@@ -43,15 +30,9 @@ fn text_records() {
         record(&entry("container does not exist")),
         "time=\"T\" level=error msg=\"container does not exist\"\n"
     );
-    assert_eq!(
-        record(&entry("plain-word_1./@^+")),
-        "time=\"T\" level=error msg=plain-word_1./@^+\n"
-    );
+    assert_eq!(record(&entry("plain-word_1./@^+")), "time=\"T\" level=error msg=plain-word_1./@^+\n");
     assert_eq!(record(&entry("")), "time=\"T\" level=error msg=\n");
-    assert_eq!(
-        record(&entry("a=\"b\"\nc")),
-        "time=\"T\" level=error msg=\"a=\\\"b\\\"\\nc\"\n"
-    );
+    assert_eq!(record(&entry("a=\"b\"\nc")), "time=\"T\" level=error msg=\"a=\\\"b\\\"\\nc\"\n");
     let mut full = entry("x");
     full.level = Level::Warn;
     full.place = Some(place());
@@ -99,32 +80,19 @@ fn terminals_get_colours() {
 }
 
 fn sink(file: &Path, debug: bool, json: bool) -> Sink {
-    let settings = Settings {
-        debug,
-        json,
-        file: Some(file.to_owned()),
-    };
+    let settings = Settings { debug, json, file: Some(file.to_owned()) };
     Sink::new(Output::File(open(file).unwrap()), &settings)
 }
 
 fn log(sink: &Sink, level: Level, message: &str) {
-    sink.log(
-        &Record::builder()
-            .level(level)
-            .args(format_args!("{message}"))
-            .build(),
-    );
+    sink.log(&Record::builder().level(level).args(format_args!("{message}")).build());
 }
 
 #[test]
 fn a_failing_run_leaves_one_json_record() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.json");
-    fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .unwrap();
+    fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
     let sink = sink(&path, false, true);
     log(&sink, Level::Warn, "first");
     log(&sink, Level::Info, "second");
@@ -150,11 +118,7 @@ fn a_good_run_leaves_its_warnings() {
         .lines()
         .map(|line| {
             let json: serde_json::Value = serde_json::from_str(line).unwrap();
-            format!(
-                "{} {}",
-                json["level"].as_str().unwrap(),
-                json["msg"].as_str().unwrap()
-            )
+            format!("{} {}", json["level"].as_str().unwrap(), json["msg"].as_str().unwrap())
         })
         .collect();
     assert_eq!(messages, ["warning first", "warning second"]);
@@ -168,10 +132,7 @@ fn debug_and_text_hold_nothing_back() {
         let sink = sink(&path, debug, json);
         log(&sink, Level::Warn, "at once");
         log(&sink, Level::Debug, "if wanted");
-        assert_eq!(
-            fs::read_to_string(&path).unwrap().lines().count(),
-            1 + usize::from(debug)
-        );
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1 + usize::from(debug));
     }
 }
 
@@ -200,8 +161,5 @@ fn standard_streams_have_names() {
 fn hints_stand_on_their_own_line() {
     let error = Error::new(Kind::Host, "open /x: permission denied");
     assert_eq!(plain(&error), "open /x: permission denied");
-    assert_eq!(
-        plain(&error.with_hint("run as root")),
-        "open /x: permission denied\nhint: run as root"
-    );
+    assert_eq!(plain(&error.with_hint("run as root")), "open /x: permission denied\nhint: run as root");
 }

@@ -12,14 +12,8 @@ use brig_spec::features::{
 
 use crate::version;
 
-const HOOKS: &[&str] = &[
-    "prestart",
-    "createRuntime",
-    "createContainer",
-    "startContainer",
-    "poststart",
-    "poststop",
-];
+const HOOKS: &[&str] =
+    &["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
 
 const MOUNT_OPTIONS: &[&str] = &[
     "async",
@@ -141,11 +135,8 @@ const MEMORY_POLICY_MODES: &[&str] = &[
     "MPOL_WEIGHTED_INTERLEAVE",
 ];
 
-const MEMORY_POLICY_FLAGS: &[&str] = &[
-    "MPOL_F_NUMA_BALANCING",
-    "MPOL_F_RELATIVE_NODES",
-    "MPOL_F_STATIC_NODES",
-];
+const MEMORY_POLICY_FLAGS: &[&str] =
+    &["MPOL_F_NUMA_BALANCING", "MPOL_F_RELATIVE_NODES", "MPOL_F_STATIC_NODES"];
 
 /// Annotations of `config.json` that act on the host.
 const UNSAFE_ANNOTATIONS: &[&str] = &["bundle", "org.systemd.property.", "org.criu.config"];
@@ -169,28 +160,16 @@ fn linux(seccomp: SeccompFeatures) -> LinuxFeatures {
     LinuxFeatures {
         namespaces: owned(NAMESPACES),
         capabilities: owned(CAPABILITIES),
-        cgroup: Some(CgroupFeatures {
-            v1: yes,
-            v2: yes,
-            systemd: yes,
-            systemd_user: yes,
-            rdma: yes,
-        }),
+        cgroup: Some(CgroupFeatures { v1: yes, v2: yes, systemd: yes, systemd_user: yes, rdma: yes }),
         seccomp: Some(seccomp),
         apparmor: support.clone(),
         selinux: support.clone(),
-        intel_rdt: Some(IntelRdtFeatures {
-            enabled: yes,
-            schemata: yes,
-            monitoring: yes,
-        }),
+        intel_rdt: Some(IntelRdtFeatures { enabled: yes, schemata: yes, monitoring: yes }),
         memory_policy: Some(MemoryPolicyFeatures {
             modes: owned(MEMORY_POLICY_MODES),
             flags: owned(MEMORY_POLICY_FLAGS),
         }),
-        mount_extensions: Some(MountExtensions {
-            idmap: support.clone(),
-        }),
+        mount_extensions: Some(MountExtensions { idmap: support.clone() }),
         net_devices: support,
     }
 }
@@ -230,20 +209,14 @@ mod tests {
 
     #[test]
     fn clients_find_what_they_look_for() {
-        let document = document(SeccompFeatures {
-            enabled: Some(true),
-            ..SeccompFeatures::default()
-        });
+        let document = document(SeccompFeatures { enabled: Some(true), ..SeccompFeatures::default() });
         let text = brig_spec::to_string_indented(&document, "    ").unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["ociVersionMin"], "1.0.0");
         assert_eq!(json["ociVersionMax"], "1.3.0");
         assert_eq!(json["linux"]["mountExtensions"]["idmap"]["enabled"], true);
         assert_eq!(json["linux"]["seccomp"]["enabled"], true);
-        assert_eq!(
-            json["annotations"]["org.opencontainers.runc.checkpoint.enabled"],
-            "false"
-        );
+        assert_eq!(json["annotations"]["org.opencontainers.runc.checkpoint.enabled"], "false");
         assert!(text.starts_with("{\n    \"ociVersionMin\": \"1.0.0\",\n"));
     }
 }

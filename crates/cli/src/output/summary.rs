@@ -47,10 +47,7 @@ pub fn list_table(summaries: &[Summary]) -> String {
 
 /// The output of `list --quiet`.
 pub fn list_ids(summaries: &[Summary]) -> String {
-    summaries
-        .iter()
-        .flat_map(|container| [container.id.as_str(), "\n"])
-        .collect()
+    summaries.iter().flat_map(|container| [container.id.as_str(), "\n"]).collect()
 }
 
 fn bug(error: &serde_json::Error) -> Error {
@@ -76,6 +73,7 @@ mod tests {
             created: "2026-08-01T10:00:00.5Z".to_owned(),
             annotations: BTreeMap::new(),
             owner: String::new(),
+            execs: Vec::new(),
         }
     }
 
@@ -87,11 +85,7 @@ mod tests {
         assert_eq!(state(&summary()).unwrap(), expected);
         let mut annotated = summary();
         annotated.annotations.insert("a".to_owned(), "b".to_owned());
-        assert!(
-            state(&annotated)
-                .unwrap()
-                .contains("\"annotations\": {\n    \"a\": \"b\"\n  },\n")
-        );
+        assert!(state(&annotated).unwrap().contains("\"annotations\": {\n    \"a\": \"b\"\n  },\n"));
     }
 
     #[test]
@@ -105,10 +99,7 @@ mod tests {
              \"rootfs\":\"/b/rootfs\",\"created\":\"2026-08-01T10:00:00.5Z\",\"owner\":\"root\"}]\n"
         );
         assert_eq!(list_ids(&[one.clone(), one.clone()]), "c1\nc1\n");
-        assert_eq!(
-            list_table(&[]),
-            "ID          PID         STATUS      BUNDLE      CREATED     OWNER\n"
-        );
+        assert_eq!(list_table(&[]), "ID          PID         STATUS      BUNDLE      CREATED     OWNER\n");
         assert_eq!(
             list_table(&[one]),
             "ID          PID         STATUS      BUNDLE      CREATED                  OWNER\n\

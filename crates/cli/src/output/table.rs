@@ -6,11 +6,7 @@ pub fn text<const N: usize>(rows: &[[String; N]]) -> String {
     const GAP: usize = 3;
     const MIN: usize = 12;
     let width = |column: usize| {
-        let longest = rows
-            .iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max();
+        let longest = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
         MIN.max(longest.unwrap_or(0) + GAP)
     };
     let widths: [usize; N] = std::array::from_fn(width);
@@ -35,10 +31,7 @@ mod tests {
     fn columns_are_padded() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned);
         assert_eq!(text::<3>(&[]), "");
-        assert_eq!(
-            text(&[row(["ID", "PID", "OWNER"])]),
-            "ID          PID         OWNER\n"
-        );
+        assert_eq!(text(&[row(["ID", "PID", "OWNER"])]), "ID          PID         OWNER\n");
         assert_eq!(
             text(&[
                 row(["ID", "PID", "OWNER"]),

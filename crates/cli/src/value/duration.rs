@@ -67,20 +67,14 @@ pub fn nanoseconds(text: &str) -> Result<i64, DurationError> {
         if whole.is_empty() && fraction.is_empty() {
             return Err(invalid());
         }
-        let end = after
-            .find(|c: char| c == '.' || c.is_ascii_digit())
-            .unwrap_or(after.len());
+        let end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
         if unit.is_empty() {
             return Err(DurationError::MissingUnit(text.to_owned()));
         }
-        let unit = unit_length(unit).ok_or_else(|| DurationError::UnknownUnit {
-            unit: unit.to_owned(),
-            text: text.to_owned(),
-        })?;
-        total = scaled(whole, fraction, unit)
-            .and_then(|part| total.checked_add(part))
-            .ok_or_else(invalid)?;
+        let unit = unit_length(unit)
+            .ok_or_else(|| DurationError::UnknownUnit { unit: unit.to_owned(), text: text.to_owned() })?;
+        total = scaled(whole, fraction, unit).and_then(|part| total.checked_add(part)).ok_or_else(invalid)?;
         rest = after;
     }
     Ok(if negative { -total } else { total })
@@ -148,10 +142,7 @@ mod tests {
             ("1d", r#"time: unknown unit "d" in duration "1d""#),
             ("5 s", r#"time: unknown unit " s" in duration "5 s""#),
             ("99999999999h", r#"time: invalid duration "99999999999h""#),
-            (
-                "9223372036854775808ns",
-                r#"time: invalid duration "9223372036854775808ns""#,
-            ),
+            ("9223372036854775808ns", r#"time: invalid duration "9223372036854775808ns""#),
         ];
         for (text, message) in bad {
             assert_eq!(nanoseconds(text).unwrap_err().to_string(), message, "{text}");

@@ -25,9 +25,7 @@ pub fn exec_id(text: &OsStr) -> Result<String, Error> {
     if text.is_empty() {
         return Err(Error::caller("exec id cannot be empty"));
     }
-    well_formed(text)
-        .map(str::to_owned)
-        .ok_or_else(|| Error::caller("invalid exec ID format"))
+    well_formed(text).map(str::to_owned).ok_or_else(|| Error::caller("invalid exec ID format"))
 }
 
 fn well_formed(text: &OsStr) -> Option<&str> {

@@ -16,29 +16,18 @@ pub struct NumberError {
 impl NumberError {
     /// `input` is not what Go's `strconv.function` reads.
     pub fn syntax(function: &'static str, input: &str) -> Self {
-        Self {
-            function,
-            input: input.to_owned(),
-            out_of_range: false,
-        }
+        Self { function, input: input.to_owned(), out_of_range: false }
     }
 
     /// `input` is a number that does not fit.
     pub fn range(function: &'static str, input: &str) -> Self {
-        Self {
-            out_of_range: true,
-            ..Self::syntax(function, input)
-        }
+        Self { out_of_range: true, ..Self::syntax(function, input) }
     }
 }
 
 impl fmt::Display for NumberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let problem = if self.out_of_range {
-            "value out of range"
-        } else {
-            "invalid syntax"
-        };
+        let problem = if self.out_of_range { "value out of range" } else { "invalid syntax" };
         let input = quote(self.input.as_bytes());
         write!(f, "strconv.{}: parsing {input}: {problem}", self.function)
     }
@@ -61,11 +50,10 @@ pub fn boolean(text: &str) -> Option<bool> {
 ///
 /// Named after `function`, the one that runc would have called.
 pub fn decimal(function: &'static str, text: &str) -> Result<i64, NumberError> {
-    text.parse()
-        .map_err(|error: std::num::ParseIntError| match error.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => NumberError::range(function, text),
-            _ => NumberError::syntax(function, text),
-        })
+    text.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => NumberError::range(function, text),
+        _ => NumberError::syntax(function, text),
+    })
 }
 
 /// A decimal number without a sign.
@@ -105,11 +93,7 @@ pub fn any_base(text: &str) -> Result<i64, NumberError> {
         return Err(NumberError::syntax(FUNCTION, text));
     }
     // i64::MIN has no positive counterpart, so the sign has to be there while the digits are read.
-    let signed = if negative {
-        format!("-{digits}")
-    } else {
-        digits.to_owned()
-    };
+    let signed = if negative { format!("-{digits}") } else { digits.to_owned() };
     i64::from_str_radix(&signed, base).map_err(|_| NumberError::range(FUNCTION, text))
 }
 
@@ -121,11 +105,7 @@ pub fn scaled(whole: &str, fraction: &str, unit: u64) -> Option<i64> {
     // What comes after eighteen digits is less than one, for every unit below 10^18.
     let fraction = fraction.get(..18).unwrap_or(fraction);
     let places = u32::try_from(fraction.len()).ok()?;
-    let fraction: u128 = if fraction.is_empty() {
-        0
-    } else {
-        fraction.parse().ok()?
-    };
+    let fraction: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
     let part = u64::try_from(fraction * u128::from(unit) / 10u128.pow(places)).ok()?;
     i64::try_from(whole.checked_mul(unit)?.checked_add(part)?).ok()
 }
@@ -164,25 +144,13 @@ mod tests {
         for (text, value) in good {
             assert_eq!(any_base(text), Ok(value), "{text}");
         }
-        for text in [
-            "", "+", "-", "--1", "z", " 3", "3 ", "08", "0x", "0x-1", "1e3", "1.0",
-        ] {
+        for text in ["", "+", "-", "--1", "z", " 3", "3 ", "08", "0x", "0x-1", "1e3", "1.0"] {
             let error = any_base(text).unwrap_err().to_string();
-            assert_eq!(
-                error,
-                format!("strconv.ParseInt: parsing \"{text}\": invalid syntax")
-            );
+            assert_eq!(error, format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"));
         }
-        for text in [
-            "9223372036854775808",
-            "-9223372036854775809",
-            "0xffffffffffffffff",
-        ] {
+        for text in ["9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"] {
             let error = any_base(text).unwrap_err().to_string();
-            assert_eq!(
-                error,
-                format!("strconv.ParseInt: parsing \"{text}\": value out of range")
-            );
+            assert_eq!(error, format!("strconv.ParseInt: parsing \"{text}\": value out of range"));
         }
     }
 

@@ -89,10 +89,7 @@ mod tests {
     #[test]
     fn unknown_names() {
         for text in ["FOO", "SIG", "SIGSIGKILL", "RTMIN", "SIGRTMIN+1", "9x", " 9"] {
-            assert_eq!(
-                Signal::parse(text).unwrap_err().message,
-                format!("unknown signal \"{text}\"")
-            );
+            assert_eq!(Signal::parse(text).unwrap_err().message, format!("unknown signal \"{text}\""));
         }
     }
 }

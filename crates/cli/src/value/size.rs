@@ -38,9 +38,7 @@ pub fn bytes(text: &str) -> Result<i64, SizeError> {
         return Ok(-1);
     }
     let size_error = || SizeError::Size(text.to_owned());
-    let last = text
-        .rfind(|c: char| c.is_ascii_digit() || c == '.' || c == ' ')
-        .ok_or_else(size_error)?;
+    let last = text.rfind(|c: char| c.is_ascii_digit() || c == '.' || c == ' ').ok_or_else(size_error)?;
     let (number, suffix) = text.split_at(last + 1);
     let number = number.strip_suffix(' ').unwrap_or(number);
     if number.starts_with('-') {
@@ -63,10 +61,7 @@ fn unit(suffix: &str) -> Option<u64> {
     let power = match suffix.as_str() {
         "" | "b" => 0,
         _ => {
-            let letter = suffix
-                .strip_suffix("ib")
-                .or_else(|| suffix.strip_suffix('b'))
-                .unwrap_or(&suffix);
+            let letter = suffix.strip_suffix("ib").or_else(|| suffix.strip_suffix('b')).unwrap_or(&suffix);
             match letter {
                 "k" => 1,
                 "m" => 2,

@@ -27,10 +27,7 @@ impl UserSpec {
             Some((uid, gid)) => (uid, Some(gid)),
             None => (text, None),
         };
-        Ok(Self {
-            uid: id("bad uid", uid)?,
-            gid: gid.map(|gid| id("bad gid", gid)).transpose()?,
-        })
+        Ok(Self { uid: id("bad uid", uid)?, gid: gid.map(|gid| id("bad gid", gid)).transpose()? })
     }
 }
 
@@ -49,18 +46,12 @@ fn id(context: &str, text: &str) -> Result<u32, Error> {
 /// `additional-gids must be a positive number -1`, or it is out of range.
 pub fn additional_gid(number: i64) -> Result<u32, Error> {
     if number < 0 {
-        return Err(Error::caller(format!(
-            "additional-gids must be a positive number {number}"
-        )));
+        return Err(Error::caller(format!("additional-gids must be a positive number {number}")));
     }
     u32::try_from(number)
         .ok()
         .filter(|&id| id <= MAX_ID)
-        .ok_or_else(|| {
-            Error::caller(format!(
-                "additional-gids: {number} is not in the range 0 to {MAX_ID}"
-            ))
-        })
+        .ok_or_else(|| Error::caller(format!("additional-gids: {number} is not in the range 0 to {MAX_ID}")))
 }
 
 #[cfg(test)]
@@ -89,22 +80,13 @@ mod tests {
             ("1:2:3", r#"bad gid: strconv.Atoi: parsing "2:3": invalid syntax"#),
             ("-1", "bad uid: -1 is not in the range 0 to 4294967294"),
             ("1:-1", "bad gid: -1 is not in the range 0 to 4294967294"),
-            (
-                "4294967295",
-                "bad uid: 4294967295 is not in the range 0 to 4294967294",
-            ),
-            (
-                "4294967296",
-                "bad uid: 4294967296 is not in the range 0 to 4294967294",
-            ),
+            ("4294967295", "bad uid: 4294967295 is not in the range 0 to 4294967294"),
+            ("4294967296", "bad uid: 4294967296 is not in the range 0 to 4294967294"),
         ];
         for (text, message) in bad {
             assert_eq!(UserSpec::parse(text).unwrap_err().message, message, "{text}");
         }
-        assert_eq!(
-            additional_gid(-1).unwrap_err().message,
-            "additional-gids must be a positive number -1"
-        );
+        assert_eq!(additional_gid(-1).unwrap_err().message, "additional-gids must be a positive number -1");
         assert!(additional_gid(1 << 32).is_err());
     }
 }

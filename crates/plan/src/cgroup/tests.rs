@@ -3,10 +3,7 @@ use crate::testing::Case;
 
 fn of(path: &str) -> Case {
     let mut case = Case::bare();
-    case.spec.linux = Some(spec::Linux {
-        cgroups_path: path.to_owned(),
-        ..Default::default()
-    });
+    case.spec.linux = Some(spec::Linux { cgroups_path: path.to_owned(), ..Default::default() });
     case
 }
 
@@ -48,10 +45,7 @@ fn a_path_leads_to_a_cgroup_of_its_own() {
 
 #[test]
 fn a_nul_is_refused() {
-    assert_eq!(
-        of("a\0").complaints(),
-        ["linux.cgroupsPath: path contains nul byte (\\x00)"]
-    );
+    assert_eq!(of("a\0").complaints(), ["linux.cgroupsPath: path contains nul byte (\\x00)"]);
 }
 
 #[test]
@@ -72,15 +66,7 @@ fn systemd_wants_three_parts() {
         );
         assert_eq!(with_systemd(path).complaints(), [expected]);
     }
-    for path in [
-        "",
-        "a.slice:b:c",
-        ":b:c",
-        "-.slice:b:c",
-        "-:b:c",
-        "a-b.slice:cri:c",
-        "a.slice::c-d.slice",
-    ] {
+    for path in ["", "a.slice:b:c", ":b:c", "-.slice:b:c", "-:b:c", "a-b.slice:cri:c", "a.slice::c-d.slice"] {
         let cgroup = with_systemd(path).plan().cgroup;
         assert_eq!((cgroup.path.as_str(), cgroup.systemd), (path, true));
     }
@@ -88,15 +74,7 @@ fn systemd_wants_three_parts() {
 
 #[test]
 fn slices_have_names_of_their_own() {
-    for slice in [
-        "a",
-        "a.scope",
-        ".slice",
-        "a--b.slice",
-        "-a.slice",
-        "a-.slice",
-        "a/b.slice",
-    ] {
+    for slice in ["a", "a.scope", ".slice", "a--b.slice", "-a.slice", "a-.slice", "a/b.slice"] {
         let expected = format!("linux.cgroupsPath: invalid slice name: {slice}");
         assert_eq!(with_systemd(&format!("{slice}:b:c")).complaints(), [expected]);
     }
@@ -104,12 +82,9 @@ fn slices_have_names_of_their_own() {
 
 #[test]
 fn units_have_names() {
-    for (path, unit) in [
-        (":a:", "a-"),
-        (":a/b:c", "a/b-c"),
-        (":a:b/c", "a-b/c"),
-        (":a:b--c.slice", "a-b--c.slice"),
-    ] {
+    for (path, unit) in
+        [(":a:", "a-"), (":a/b:c", "a/b-c"), (":a:b/c", "a-b/c"), (":a:b--c.slice", "a-b--c.slice")]
+    {
         let expected = format!("linux.cgroupsPath: invalid unit name: {unit}");
         assert_eq!(with_systemd(path).complaints(), [expected]);
     }
@@ -135,10 +110,7 @@ fn properties_are_read_with_systemd_only() {
     let expected = [("TimeoutStopUSec".to_owned(), "'x'".to_owned())];
     assert_eq!(annotated(key, true).plan().cgroup.systemd_properties, expected);
     assert_eq!(annotated(key, false).plan().cgroup.systemd_properties, []);
-    assert_eq!(
-        annotated("org.systemd.x", true).plan().cgroup.systemd_properties,
-        []
-    );
+    assert_eq!(annotated("org.systemd.x", true).plan().cgroup.systemd_properties, []);
     assert_eq!(annotated("org.systemd.property.a1", false).complaints(), [""; 0]);
 }
 
@@ -159,11 +131,7 @@ fn property_names_are_letters() {
 /// The owner with a cgroup namespace, or without, and cgroups mounted with `options`.
 fn owner_with(namespaces: &str, options: &str) -> Option<u32> {
     let maps = r#""uidMappings":[{"hostID":1000,"size":10}],"gidMappings":[{"hostID":1000,"size":10}]"#;
-    let maps = if namespaces.contains("user") {
-        maps
-    } else {
-        r#""uidMappings":null"#
-    };
+    let maps = if namespaces.contains("user") { maps } else { r#""uidMappings":null"# };
     let mut case = Case::linux(&format!(r#"{{"namespaces":[{namespaces}],{maps}}}"#));
     case.spec.process.as_mut().unwrap().user.uid = 7;
     case.spec.mounts = vec![spec::Mount {
@@ -180,10 +148,7 @@ fn owner_with(namespaces: &str, options: &str) -> Option<u32> {
 fn cgroups_belong_to_who_can_use_them() {
     let own = r#"{"type":"cgroup"}"#;
     assert_eq!(owner_with(own, "rw"), Some(7));
-    assert_eq!(
-        owner_with(&format!(r#"{own},{{"type":"user"}}"#), "rw"),
-        Some(1007)
-    );
+    assert_eq!(owner_with(&format!(r#"{own},{{"type":"user"}}"#), "rw"), Some(1007));
     assert_eq!(owner_with(own, "ro"), None);
     assert_eq!(owner_with(own, "rro"), None);
     assert_eq!(owner_with(r#"{"type":"uts"}"#, "rw"), None);

@@ -55,13 +55,7 @@ fn access_times_exclude_each_other() {
 
 #[test]
 fn access_times_go_back_to_the_default() {
-    for options in [
-        "atime",
-        "norelatime",
-        "nostrictatime",
-        "noatime atime",
-        "strictatime nostrictatime",
-    ] {
+    for options in ["atime", "norelatime", "nostrictatime", "noatime atime", "strictatime nostrictatime"] {
         assert_eq!(attrs(options), (0, 0x70), "{options}");
     }
     assert_eq!(attrs("noatime nostrictatime"), (0x10, 0x70));
@@ -74,31 +68,19 @@ fn access_times_go_back_to_the_default() {
 #[test]
 fn superblock_flags_come_in_order() {
     let set = |options| of(options).set_flags().collect::<Vec<_>>();
-    assert_eq!(
-        set("sync lazytime dirsync mand"),
-        ["dirsync", "lazytime", "mand", "sync"]
-    );
+    assert_eq!(set("sync lazytime dirsync mand"), ["dirsync", "lazytime", "mand", "sync"]);
     assert_eq!(set("sync async lazytime nolazytime mand nomand"), [""; 0]);
     assert_eq!(set("async sync"), ["sync"]);
     let cleared = |options| of(options).clear_flags().collect::<Vec<_>>();
-    assert_eq!(
-        cleared("sync async lazytime nolazytime mand nomand"),
-        ["nolazytime", "nomand", "async"]
-    );
+    assert_eq!(cleared("sync async lazytime nolazytime mand nomand"), ["nolazytime", "nomand", "async"]);
     assert_eq!(cleared("async sync"), [""; 0]);
 }
 
 #[test]
 fn propagation_keeps_its_order() {
     let expected = [
-        Propagation {
-            kind: PropagationKind::Private,
-            recursive: true,
-        },
-        Propagation {
-            kind: PropagationKind::Shared,
-            recursive: false,
-        },
+        Propagation { kind: PropagationKind::Private, recursive: true },
+        Propagation { kind: PropagationKind::Shared, recursive: false },
     ];
     assert_eq!(of("rprivate shared").propagation, expected);
     assert_eq!(propagation("rrslave"), None);

@@ -36,22 +36,10 @@ fn a_tmpfs_is_read() {
         r#"{"destination":"/dev","type":"tmpfs","source":"tmpfs","options":["nosuid","strictatime","mode=755","size=64k"]}"#,
     );
     assert_eq!(mount.target, Path::new("/dev"));
-    let MountKind::Tmpfs {
-        options,
-        copy_up: false,
-    } = &mount.kind
-    else {
-        panic!("{:?}", mount.kind)
-    };
+    let MountKind::Tmpfs { options, copy_up: false } = &mount.kind else { panic!("{:?}", mount.kind) };
     assert_eq!(options.source.as_deref(), Some("tmpfs"));
     assert_eq!(params(options), ["mode=755", "size=64k"]);
-    assert_eq!(
-        mount.attrs,
-        MountAttrs {
-            set: MOUNT_ATTR_NOSUID | 0x20,
-            clear: 0x70
-        }
-    );
+    assert_eq!(mount.attrs, MountAttrs { set: MOUNT_ATTR_NOSUID | 0x20, clear: 0x70 });
     assert_eq!(mount.implied_clear(), 0);
 }
 
@@ -60,20 +48,8 @@ fn a_bind_mount_is_read() {
     let mount = of(
         r#"{"destination":"/data","type":"ignored","source":"/srv","options":["rbind","ro","rslave","private"]}"#,
     );
-    assert_eq!(
-        mount.kind,
-        MountKind::Bind {
-            source: "/srv".into(),
-            recursive: true
-        }
-    );
-    assert_eq!(
-        mount.attrs,
-        MountAttrs {
-            set: MOUNT_ATTR_RDONLY,
-            clear: 0
-        }
-    );
+    assert_eq!(mount.kind, MountKind::Bind { source: "/srv".into(), recursive: true });
+    assert_eq!(mount.attrs, MountAttrs { set: MOUNT_ATTR_RDONLY, clear: 0 });
     assert_eq!(mount.propagation.len(), 2);
 }
 
@@ -88,27 +64,18 @@ fn bind_sources_are_relative_to_the_bundle() {
         Path::new("/b/x/../y")
     );
     let expected = "mounts[0].source: a bind mount needs a source";
-    assert_eq!(
-        complaints(r#"{"destination":"/d","options":["bind"]}"#),
-        [expected]
-    );
+    assert_eq!(complaints(r#"{"destination":"/d","options":["bind"]}"#), [expected]);
 }
 
 #[test]
 fn a_bind_mount_with_flags_has_exactly_these() {
-    let implied = |options| {
-        of(&format!(
-            r#"{{"destination":"/d","source":"/s","options":["bind"{options}]}}"#
-        ))
-    };
+    let implied =
+        |options| of(&format!(r#"{{"destination":"/d","source":"/s","options":["bind"{options}]}}"#));
     assert_eq!(implied("").implied_clear(), 0);
     let all = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW;
     assert_eq!(implied(r#","ro""#).implied_clear(), all);
     assert_eq!(implied(r#","rw""#).implied_clear(), all);
-    assert_eq!(
-        implied(r#","noatime","nodev","exec""#).implied_clear(),
-        all & !0xc | MOUNT_ATTR_RDONLY
-    );
+    assert_eq!(implied(r#","noatime","nodev","exec""#).implied_clear(), all & !0xc | MOUNT_ATTR_RDONLY);
 }
 
 #[test]
@@ -117,25 +84,10 @@ fn types_are_told_apart() {
         ("proc", MountKind::Proc(FsOptions::default())),
         ("sysfs", MountKind::Sysfs(FsOptions::default())),
         ("cgroup", MountKind::Cgroup(FsOptions::default())),
-        (
-            "ext4",
-            MountKind::Other {
-                fstype: "ext4".into(),
-                options: FsOptions::default(),
-            },
-        ),
-        (
-            "cgroup2",
-            MountKind::Other {
-                fstype: "cgroup2".into(),
-                options: FsOptions::default(),
-            },
-        ),
+        ("ext4", MountKind::Other { fstype: "ext4".into(), options: FsOptions::default() }),
+        ("cgroup2", MountKind::Other { fstype: "cgroup2".into(), options: FsOptions::default() }),
     ] {
-        assert_eq!(
-            of(&format!(r#"{{"destination":"/x","type":"{fstype}"}}"#)).kind,
-            expected
-        );
+        assert_eq!(of(&format!(r#"{{"destination":"/x","type":"{fstype}"}}"#)).kind, expected);
     }
 }
 
@@ -151,9 +103,8 @@ fn only_options_make_a_bind_mount() {
 #[test]
 fn read_only_is_the_superblocks_where_it_must_be() {
     let of = |fstype: &str, target: &str| {
-        let mount = of(&format!(
-            r#"{{"destination":"{target}","type":"{fstype}","options":["sync","ro","x"]}}"#
-        ));
+        let mount =
+            of(&format!(r#"{{"destination":"{target}","type":"{fstype}","options":["sync","ro","x"]}}"#));
         assert_eq!(mount.attrs.set, MOUNT_ATTR_RDONLY);
         match &mount.kind {
             MountKind::Proc(options) | MountKind::Sysfs(options) | MountKind::Cgroup(options) => {
@@ -176,22 +127,14 @@ fn a_remount_changes_what_is_there() {
         MountKind::Remount { options } => options.map(|options| params(&options)),
         kind => panic!("{kind:?}"),
     };
-    assert_eq!(
-        options(r#"{"destination":"/x","options":["bind","remount","ro"]}"#),
-        None
-    );
+    assert_eq!(options(r#"{"destination":"/x","options":["bind","remount","ro"]}"#), None);
     let params = |fstype: &str, given: &str| {
         let given: Vec<_> = given.split(' ').map(|option| format!(r#","{option}""#)).collect();
-        let mount = format!(
-            r#"{{"destination":"/x","type":"{fstype}","options":["remount"{}]}}"#,
-            given.concat()
-        );
+        let mount =
+            format!(r#"{{"destination":"/x","type":"{fstype}","options":["remount"{}]}}"#, given.concat());
         options(&mount).unwrap().join(" ")
     };
-    assert_eq!(
-        params("ext4", "noatime ro lazytime data=ordered"),
-        "ro lazytime data=ordered"
-    );
+    assert_eq!(params("ext4", "noatime ro lazytime data=ordered"), "ro lazytime data=ordered");
     assert_eq!(params("ext4", "rw async"), "rw async");
     assert_eq!(params("", "ro"), "ro");
     assert_eq!(params("tmpfs", "ro size=1m"), "size=1m");
@@ -201,10 +144,7 @@ fn a_remount_changes_what_is_there() {
 fn recursive_attributes_are_apart() {
     let mount = of(r#"{"destination":"/x","source":"/s","options":["rbind","rro","rnoatime","rsuid"]}"#);
     assert!(mount.attrs.is_empty());
-    let expected = MountAttrs {
-        set: MOUNT_ATTR_RDONLY | 0x10,
-        clear: 0x70 | MOUNT_ATTR_NOSUID,
-    };
+    let expected = MountAttrs { set: MOUNT_ATTR_RDONLY | 0x10, clear: 0x70 | MOUNT_ATTR_NOSUID };
     assert_eq!(mount.recursive_attrs, expected);
 }
 
@@ -213,10 +153,7 @@ fn copy_up_is_for_tmpfs() {
     let mount = of(r#"{"destination":"/x","type":"tmpfs","options":["tmpcopyup"]}"#);
     assert!(matches!(mount.kind, MountKind::Tmpfs { copy_up: true, .. }));
     let expected = "mounts[0].options: tmpcopyup has no effect on anything but a new tmpfs";
-    assert_eq!(
-        complaints(r#"{"destination":"/x","type":"ext4","options":["tmpcopyup"]}"#),
-        [expected]
-    );
+    assert_eq!(complaints(r#"{"destination":"/x","type":"ext4","options":["tmpcopyup"]}"#), [expected]);
 }
 
 #[test]
@@ -239,10 +176,7 @@ fn destinations_are_cleaned() {
 fn the_root_is_not_mounted_over() {
     let expected = "mounts[0].destination: mountpoint \"/b/rootfs\" is on the top of rootfs \"/b/rootfs\"";
     for destination in ["/", "//", "/..", "/a/.."] {
-        assert_eq!(
-            complaints(&format!(r#"{{"destination":"{destination}","type":"tmpfs"}}"#)),
-            [expected]
-        );
+        assert_eq!(complaints(&format!(r#"{{"destination":"{destination}","type":"tmpfs"}}"#)), [expected]);
     }
 }
 
@@ -261,12 +195,7 @@ fn nul_bytes_are_refused() {
 
 #[test]
 fn proc_holds_nothing_foreign() {
-    for destination in [
-        "/proc/self",
-        "/proc/sys/kernel",
-        "/proc/../proc/1",
-        "/proc/cpuinfo/x",
-    ] {
+    for destination in ["/proc/self", "/proc/sys/kernel", "/proc/../proc/1", "/proc/cpuinfo/x"] {
         let mount = format!(r#"{{"destination":"{destination}","source":"/s","options":["bind"]}}"#);
         let clean = absolute(destination);
         let expected = format!(
@@ -276,15 +205,8 @@ fn proc_holds_nothing_foreign() {
         assert_eq!(complaints(&mount), [expected]);
     }
     assert!(INSIDE_PROC.iter().all(|file| may_be_inside_proc(Path::new(file))));
-    assert!(
-        !["/proc", "/proc/1", "/x"]
-            .iter()
-            .any(|path| may_be_inside_proc(Path::new(path)))
-    );
-    for destination in INSIDE_PROC
-        .into_iter()
-        .chain(["/proc", "/procfs", "/x/proc/self"])
-    {
+    assert!(!["/proc", "/proc/1", "/x"].iter().any(|path| may_be_inside_proc(Path::new(path))));
+    for destination in INSIDE_PROC.into_iter().chain(["/proc", "/procfs", "/x/proc/self"]) {
         let mount = format!(r#"{{"destination":"{destination}","source":"/s","options":["bind"]}}"#);
         assert_eq!(complaints(&mount), [""; 0], "{destination}");
     }
@@ -294,10 +216,7 @@ fn proc_holds_nothing_foreign() {
 fn only_procfs_goes_on_proc() {
     let expected =
         "mounts[0].destination: \"/b/rootfs/proc\" cannot be mounted because it is not of type proc";
-    assert_eq!(
-        complaints(r#"{"destination":"/proc","type":"tmpfs"}"#),
-        [expected]
-    );
+    assert_eq!(complaints(r#"{"destination":"/proc","type":"tmpfs"}"#), [expected]);
     assert_eq!(complaints(r#"{"destination":"/proc","type":"proc"}"#), [""; 0]);
 }
 
@@ -307,46 +226,22 @@ fn a_bind_mount_takes_no_data() {
         "mounts[0].options: bind mounts cannot have any filesystem-specific options applied: size, mode";
     let mount = r#"{"destination":"/d","source":"/s","options":["bind","size=1","mode=7"]}"#;
     assert_eq!(complaints(mount), [expected]);
-    assert_eq!(
-        complaints(r#"{"destination":"/d","source":"/s","options":["bind","defaults"]}"#),
-        [""; 0]
-    );
+    assert_eq!(complaints(r#"{"destination":"/d","source":"/s","options":["bind","defaults"]}"#), [""; 0]);
     let expected = "mounts[0].options: sync has no effect on a bind mount";
-    assert_eq!(
-        complaints(r#"{"destination":"/d","source":"/s","options":["bind","sync"]}"#),
-        [expected]
-    );
+    assert_eq!(complaints(r#"{"destination":"/d","source":"/s","options":["bind","sync"]}"#), [expected]);
 }
 
 const MAPS: &str = r#""uidMappings":[{"hostID":5,"size":1}],"gidMappings":[{"hostID":6,"size":1}]"#;
 
 #[test]
 fn id_maps_are_the_mounts_own() {
-    let mount = of(&format!(
-        r#"{{"destination":"/d","source":"/s","options":["rbind","ridmap"],{MAPS}}}"#
-    ));
+    let mount = of(&format!(r#"{{"destination":"/d","source":"/s","options":["rbind","ridmap"],{MAPS}}}"#));
     let maps = IdMaps {
-        uid: vec![IdMap {
-            inside: 0,
-            outside: 5,
-            count: 1,
-        }],
-        gid: vec![IdMap {
-            inside: 0,
-            outside: 6,
-            count: 1,
-        }],
+        uid: vec![IdMap { inside: 0, outside: 5, count: 1 }],
+        gid: vec![IdMap { inside: 0, outside: 6, count: 1 }],
     };
-    assert_eq!(
-        mount.idmap,
-        Some(MountIdMap {
-            recursive: true,
-            maps: Some(maps)
-        })
-    );
-    let mount = of(&format!(
-        r#"{{"destination":"/d","source":"/s","options":["rbind"],{MAPS}}}"#
-    ));
+    assert_eq!(mount.idmap, Some(MountIdMap { recursive: true, maps: Some(maps) }));
+    let mount = of(&format!(r#"{{"destination":"/d","source":"/s","options":["rbind"],{MAPS}}}"#));
     assert!(mount.idmap.is_some_and(|idmap| !idmap.recursive));
 }
 
@@ -356,16 +251,8 @@ fn id_maps_may_be_the_containers() {
     let expected = "mounts[0]: id-mapped mounts must have both uid and gid mappings specified";
     assert_eq!(complaints(mount), [expected]);
     let mut case = case(mount);
-    case.spec.linux = Case::linux(&format!(r#"{{"namespaces":[{{"type":"user"}}],{MAPS}}}"#))
-        .spec
-        .linux;
-    assert_eq!(
-        case.plan().mounts[0].idmap,
-        Some(MountIdMap {
-            recursive: false,
-            maps: None
-        })
-    );
+    case.spec.linux = Case::linux(&format!(r#"{{"namespaces":[{{"type":"user"}}],{MAPS}}}"#)).spec.linux;
+    assert_eq!(case.plan().mounts[0].idmap, Some(MountIdMap { recursive: false, maps: None }));
 }
 
 #[test]
@@ -414,10 +301,7 @@ fn without_root_owners_in_options_must_be_mapped() {
 fn iversion_is_not_promised() {
     let expected =
         "mounts[0].options: iversion has no effect: file systems that count inode versions do so anyway";
-    assert_eq!(
-        complaints(r#"{"destination":"/d","type":"ext4","options":["iversion"]}"#),
-        [expected]
-    );
+    assert_eq!(complaints(r#"{"destination":"/d","type":"ext4","options":["iversion"]}"#), [expected]);
 }
 
 #[test]
@@ -425,12 +309,6 @@ fn mounts_keep_their_place() {
     let case = case(
         r#"{"destination":"/a","type":"tmpfs"},{"destination":"/b"},{"destination":"/c","type":"tmpfs"}"#,
     );
-    let indices: Vec<_> = case
-        .draft()
-        .value
-        .mounts
-        .iter()
-        .map(|mount| mount.index)
-        .collect();
+    let indices: Vec<_> = case.draft().value.mounts.iter().map(|mount| mount.index).collect();
     assert_eq!(indices, [0, 2]);
 }

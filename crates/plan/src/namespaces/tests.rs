@@ -10,20 +10,10 @@ fn user(members: &str) -> Case {
 }
 
 fn joined(members: &str, maps: Option<(u32, u32)>) -> Case {
-    let mut case = Case::linux(&format!(
-        r#"{{"namespaces":[{{"type":"user","path":"/n"}}]{members}}}"#
-    ));
+    let mut case = Case::linux(&format!(r#"{{"namespaces":[{{"type":"user","path":"/n"}}]{members}}}"#));
     case.host.joined_user_namespace = maps.map(|(uid, gid)| IdMaps {
-        uid: vec![IdMap {
-            inside: 0,
-            outside: uid,
-            count: 1,
-        }],
-        gid: vec![IdMap {
-            inside: 0,
-            outside: gid,
-            count: 1,
-        }],
+        uid: vec![IdMap { inside: 0, outside: uid, count: 1 }],
+        gid: vec![IdMap { inside: 0, outside: gid, count: 1 }],
     });
     case
 }
@@ -39,12 +29,7 @@ fn namespaces_are_new_joined_or_the_hosts() {
     assert_eq!(namespaces.network, Ns::Join("/run/netns/a".into()));
     assert_eq!(namespaces.ipc, Ns::Join("/b/x".into()));
     assert_eq!(namespaces.user, Ns::Host);
-    for new in [
-        namespaces.mount,
-        namespaces.uts,
-        namespaces.cgroup,
-        namespaces.time,
-    ] {
+    for new in [namespaces.mount, namespaces.uts, namespaces.cgroup, namespaces.time] {
         assert_eq!(new, Ns::New);
     }
 }
@@ -54,10 +39,7 @@ fn every_type_is_known() {
     assert!(super::TYPES.is_sorted());
     for kind in super::TYPES {
         let case = Case::linux(&format!(r#"{{{MAPS},"namespaces":[{{"type":"{kind}"}}]}}"#));
-        let unknown = case
-            .complaints()
-            .iter()
-            .any(|text| text.contains("does not exist"));
+        let unknown = case.complaints().iter().any(|text| text.contains("does not exist"));
         assert!(!unknown, "{kind}");
     }
 }
@@ -65,14 +47,8 @@ fn every_type_is_known() {
 #[test]
 fn bad_lists_are_refused() {
     for (list, expected) in [
-        (
-            r#"{"type":"x"}"#,
-            "linux.namespaces[0].type: namespace {\"x\" \"\"} does not exist",
-        ),
-        (
-            r#"{"type":"","path":"/p"}"#,
-            "linux.namespaces[0].type: namespace {\"\" \"/p\"} does not exist",
-        ),
+        (r#"{"type":"x"}"#, "linux.namespaces[0].type: namespace {\"x\" \"\"} does not exist"),
+        (r#"{"type":"","path":"/p"}"#, "linux.namespaces[0].type: namespace {\"\" \"/p\"} does not exist"),
         (
             r#"{"type":"pid"},{"type":"pid"}"#,
             "linux.namespaces[1]: malformed spec file: duplicated ns {\"pid\" \"\"}",
@@ -81,26 +57,16 @@ fn bad_lists_are_refused() {
             r#"{"type":"ipc","path":"/a"},{"type":"ipc"}"#,
             "linux.namespaces[1]: malformed spec file: duplicated ns {\"ipc\" \"\"}",
         ),
-        (
-            r#"{"type":"pid","path":"/a,b"}"#,
-            "linux.namespaces[0].path: invalid namespace path /a,b",
-        ),
+        (r#"{"type":"pid","path":"/a,b"}"#, "linux.namespaces[0].path: invalid namespace path /a,b"),
     ] {
-        assert_eq!(
-            Case::linux(&format!(r#"{{"namespaces":[{list}]}}"#)).complaints(),
-            [expected]
-        );
+        assert_eq!(Case::linux(&format!(r#"{{"namespaces":[{list}]}}"#)).complaints(), [expected]);
     }
 }
 
 #[test]
 fn the_kernel_must_have_them() {
-    let host = Host {
-        user_namespaces: false,
-        cgroup_namespaces: false,
-        time_namespaces: false,
-        ..Host::default()
-    };
+    let host =
+        Host { user_namespaces: false, cgroup_namespaces: false, time_namespaces: false, ..Host::default() };
     for kind in ["user", "cgroup", "time"] {
         let mut case = Case::linux(&format!(r#"{{{MAPS},"namespaces":[{{"type":"{kind}"}}]}}"#));
         case.host = host.clone();
@@ -128,18 +94,8 @@ fn root_must_be_mapped() {
 
 #[test]
 fn mappings_of_a_new_namespace_are_planned() {
-    let range = IdMap {
-        inside: 0,
-        outside: 1000,
-        count: 1,
-    };
-    assert_eq!(
-        user(&format!(",{MAPS}")).plan().id_maps,
-        IdMaps {
-            uid: vec![range],
-            gid: vec![range]
-        }
-    );
+    let range = IdMap { inside: 0, outside: 1000, count: 1 };
+    assert_eq!(user(&format!(",{MAPS}")).plan().id_maps, IdMaps { uid: vec![range], gid: vec![range] });
 }
 
 #[test]
@@ -166,10 +122,7 @@ fn a_joined_namespace_has_its_mappings() {
 fn without_root_a_user_namespace_is_a_must() {
     let mut case = Case::bare();
     case.host.euid = 1000;
-    assert_eq!(
-        case.complaints(),
-        ["linux.namespaces: rootless container requires user namespaces"]
-    );
+    assert_eq!(case.complaints(), ["linux.namespaces: rootless container requires user namespaces"]);
     let mut case = user("");
     case.host.euid = 1000;
     let expected = [
@@ -183,26 +136,15 @@ fn without_root_a_user_namespace_is_a_must() {
 }
 
 fn time(namespace: &str, offsets: &str) -> Case {
-    Case::linux(&format!(
-        r#"{{"namespaces":[{namespace}],"timeOffsets":{offsets}}}"#
-    ))
+    Case::linux(&format!(r#"{{"namespaces":[{namespace}],"timeOffsets":{offsets}}}"#))
 }
 
 #[test]
 fn offsets_are_read() {
-    let case = time(
-        r#"{"type":"time"}"#,
-        r#"{"monotonic":{"secs":-5,"nanosecs":7},"boottime":{"secs":1}}"#,
-    );
-    let expected = TimeOffsets {
-        monotonic: Some((-5, 7)),
-        boottime: Some((1, 0)),
-    };
+    let case = time(r#"{"type":"time"}"#, r#"{"monotonic":{"secs":-5,"nanosecs":7},"boottime":{"secs":1}}"#);
+    let expected = TimeOffsets { monotonic: Some((-5, 7)), boottime: Some((1, 0)) };
     assert_eq!(case.plan().time_offsets, expected);
-    assert_eq!(
-        time(r#"{"type":"pid"}"#, "{}").plan().time_offsets,
-        TimeOffsets::default()
-    );
+    assert_eq!(time(r#"{"type":"pid"}"#, "{}").plan().time_offsets, TimeOffsets::default());
 }
 
 #[test]
@@ -212,10 +154,7 @@ fn offsets_need_a_new_time_namespace() {
         "linux.timeOffsets: time namespace offsets specified, but time namespace isn't enabled in the config";
     assert_eq!(time("", offsets).complaints(), [expected]);
     let expected = "linux.timeOffsets: time namespace enabled, but both namespace path and time offsets specified -- you may only provide one";
-    assert_eq!(
-        time(r#"{"type":"time","path":"/t"}"#, offsets).complaints(),
-        [expected]
-    );
+    assert_eq!(time(r#"{"type":"time","path":"/t"}"#, offsets).complaints(), [expected]);
 }
 
 #[test]
@@ -230,8 +169,5 @@ fn offsets_are_checked() {
 #[test]
 fn paths_are_kept_as_written() {
     let case = Case::linux(r#"{"namespaces":[{"type":"pid","path":"/proc/5/ns/../ns/pid"}]}"#);
-    assert_eq!(
-        case.plan().namespaces.pid,
-        Ns::Join(PathBuf::from("/proc/5/ns/../ns/pid"))
-    );
+    assert_eq!(case.plan().namespaces.pid, Ns::Join(PathBuf::from("/proc/5/ns/../ns/pid")));
 }

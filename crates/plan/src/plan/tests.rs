@@ -83,29 +83,15 @@ fn warnings_come_with_the_plan() {
 #[test]
 fn permission_errors_of_cgroups_are_ignored_where_that_makes_sense() {
     let root = Host::default;
-    let nested = || Host {
-        in_user_ns: true,
-        ..Host::default()
-    };
-    let own_systemd = || Host {
-        user_bus_owner: Some(0),
-        ..nested()
-    };
+    let nested = || Host { in_user_ns: true, ..Host::default() };
+    let own_systemd = || Host { user_bus_owner: Some(0), ..nested() };
     for (asked, systemd, host, expected) in [
         (None, false, root(), false),
         (None, false, Host { euid: 5, ..root() }, true),
         (None, false, nested(), true),
         (None, true, nested(), true),
         (None, true, own_systemd(), false),
-        (
-            None,
-            true,
-            Host {
-                user_bus_owner: Some(7),
-                ..nested()
-            },
-            true,
-        ),
+        (None, true, Host { user_bus_owner: Some(7), ..nested() }, true),
         (None, false, own_systemd(), true),
         (Some(true), false, root(), true),
         (Some(false), false, nested(), false),
@@ -114,12 +100,7 @@ fn permission_errors_of_cgroups_are_ignored_where_that_makes_sense() {
         case.request.rootless = asked;
         case.request.systemd_cgroup = systemd;
         case.host = host;
-        assert_eq!(
-            case.draft().value.rootless_cgroups,
-            expected,
-            "{asked:?} {systemd} {:?}",
-            case.host
-        );
+        assert_eq!(case.draft().value.rootless_cgroups, expected, "{asked:?} {systemd} {:?}", case.host);
     }
 }
 

@@ -36,30 +36,12 @@ fn a_process_is_read() {
     assert_eq!(process.args, ["a", "b"]);
     assert_eq!(process.env, ["A=1"]);
     assert_eq!(process.cwd, PathBuf::from("/srv/../x"));
-    assert_eq!(
-        process.user,
-        User {
-            uid: 1,
-            gid: 2,
-            additional_gids: vec![3],
-            umask: 0o077
-        }
-    );
+    assert_eq!(process.user, User { uid: 1, gid: 2, additional_gids: vec![3], umask: 0o077 });
     assert!(process.no_new_privileges);
     assert_eq!(process.oom_score_adj, Some(-5));
     assert_eq!(process.capabilities.bounding, 1);
-    assert_eq!(
-        process.rlimits,
-        [Rlimit {
-            resource: 4,
-            soft: 1,
-            hard: 2
-        }]
-    );
-    assert_eq!(
-        (process.affinity_initial, process.affinity_final),
-        (Some(vec![0, 1]), None)
-    );
+    assert_eq!(process.rlimits, [Rlimit { resource: 4, soft: 1, hard: 2 }]);
+    assert_eq!((process.affinity_initial, process.affinity_final), (Some(vec![0, 1]), None));
     assert_eq!(process.io_priority, Some(0x4004));
 }
 
@@ -68,10 +50,7 @@ fn what_is_not_given_stays_as_it_is() {
     let expected = Process {
         args: vec!["a".into()],
         cwd: "/".into(),
-        user: User {
-            umask: 0o022,
-            ..User::default()
-        },
+        user: User { umask: 0o022, ..User::default() },
         ..Process::default()
     };
     assert_eq!(good("{}"), expected);
@@ -79,29 +58,16 @@ fn what_is_not_given_stays_as_it_is() {
 
 #[test]
 fn a_command_is_needed() {
-    let none = process(
-        &spec::Process::default(),
-        &ProcessContext::default(),
-        &Host::default(),
-    );
-    let expected = [
-        "process.cwd: Cwd property must not be empty",
-        "process.args: args must not be empty",
-    ]
-    .map(str::to_owned);
+    let none = process(&spec::Process::default(), &ProcessContext::default(), &Host::default());
+    let expected = ["process.cwd: Cwd property must not be empty", "process.args: args must not be empty"]
+        .map(str::to_owned);
     assert_eq!(texts(none), expected);
-    assert_eq!(
-        texts(of(r#"{"cwd":"srv"}"#)),
-        ["process.cwd: Cwd must be an absolute path"]
-    );
+    assert_eq!(texts(of(r#"{"cwd":"srv"}"#)), ["process.cwd: Cwd must be an absolute path"]);
 }
 
 #[test]
 fn nul_bytes_are_refused() {
-    assert_eq!(
-        texts(of(r#"{"cwd":"/a\u0000"}"#)),
-        ["process.cwd: path contains nul byte (\\x00)"]
-    );
+    assert_eq!(texts(of(r#"{"cwd":"/a\u0000"}"#)), ["process.cwd: path contains nul byte (\\x00)"]);
     let expected = "process.args[1]: argument contains nul byte (\\x00)";
     assert_eq!(texts(of(r#"{"args":["a","b\u0000"]}"#)), [expected]);
 }
@@ -109,15 +75,8 @@ fn nul_bytes_are_refused() {
 #[test]
 fn terminals_and_sockets_go_together() {
     let with = |terminal, detached, console_socket| {
-        let context = ProcessContext {
-            detached,
-            console_socket,
-            ..ProcessContext::default()
-        };
-        let given = spec::Process {
-            terminal,
-            ..given("{}")
-        };
+        let context = ProcessContext { detached, console_socket, ..ProcessContext::default() };
+        let given = spec::Process { terminal, ..given("{}") };
         texts(process(&given, &context, &Host::default()))
     };
     let no_socket =
@@ -134,34 +93,19 @@ fn terminals_and_sockets_go_together() {
         (false, false, true, Some(no_use)),
     ] {
         let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
-        assert_eq!(
-            with(terminal, detached, socket),
-            expected,
-            "{terminal} {detached} {socket}"
-        );
+        assert_eq!(with(terminal, detached, socket), expected, "{terminal} {detached} {socket}");
     }
 }
 
 #[test]
 fn the_size_counts_with_a_terminal_and_as_a_whole() {
     let size = |text: &str| good(text).console_size;
-    assert_eq!(
-        size(r#"{"terminal":true,"consoleSize":{"height":24,"width":80}}"#),
-        Some((80, 24))
-    );
-    assert_eq!(
-        size(r#"{"terminal":true,"consoleSize":{"height":0,"width":80}}"#),
-        None
-    );
+    assert_eq!(size(r#"{"terminal":true,"consoleSize":{"height":24,"width":80}}"#), Some((80, 24)));
+    assert_eq!(size(r#"{"terminal":true,"consoleSize":{"height":0,"width":80}}"#), None);
     assert_eq!(size(r#"{"terminal":true,"consoleSize":{"height":24}}"#), None);
     assert_eq!(size(r#"{"consoleSize":{"height":24,"width":80}}"#), None);
     let expected = "process.consoleSize: no terminal is 80 by 65536 characters";
-    assert_eq!(
-        texts(of(
-            r#"{"terminal":true,"consoleSize":{"height":65536,"width":80}}"#
-        )),
-        [expected]
-    );
+    assert_eq!(texts(of(r#"{"terminal":true,"consoleSize":{"height":65536,"width":80}}"#)), [expected]);
 }
 
 #[test]
@@ -177,27 +121,12 @@ fn users_must_be_possible() {
 #[test]
 fn users_must_be_mapped() {
     let id_maps = IdMaps {
-        uid: vec![IdMap {
-            inside: 0,
-            outside: 1000,
-            count: 2,
-        }],
-        gid: vec![IdMap {
-            inside: 0,
-            outside: 1000,
-            count: 3,
-        }],
+        uid: vec![IdMap { inside: 0, outside: 1000, count: 2 }],
+        gid: vec![IdMap { inside: 0, outside: 1000, count: 3 }],
     };
-    let context = ProcessContext {
-        user_namespace: true,
-        id_maps,
-        ..ProcessContext::default()
-    };
+    let context = ProcessContext { user_namespace: true, id_maps, ..ProcessContext::default() };
     let of = |text: &str, context: &ProcessContext| texts(process(&given(text), context, &Host::default()));
-    assert_eq!(
-        of(r#"{"user":{"uid":1,"gid":2,"additionalGids":[0]}}"#, &context),
-        [""; 0]
-    );
+    assert_eq!(of(r#"{"user":{"uid":1,"gid":2,"additionalGids":[0]}}"#, &context), [""; 0]);
     let expected = [
         "process.user.uid: cannot setuid to unmapped uid 2 in user namespace",
         "process.user.gid: cannot setgid to unmapped gid 3 in user namespace",
@@ -206,24 +135,12 @@ fn users_must_be_mapped() {
     let text = r#"{"user":{"uid":2,"gid":3,"additionalGids":[1,9]}}"#;
     assert_eq!(of(text, &context), expected);
     // What is not known is for the kernel to refuse.
-    assert_eq!(
-        of(
-            text,
-            &ProcessContext {
-                id_maps: IdMaps::default(),
-                ..context
-            }
-        ),
-        [""; 0]
-    );
+    assert_eq!(of(text, &ProcessContext { id_maps: IdMaps::default(), ..context }), [""; 0]);
 }
 
 #[test]
 fn additional_groups_need_root() {
-    let context = ProcessContext {
-        rootless_euid: true,
-        ..ProcessContext::default()
-    };
+    let context = ProcessContext { rootless_euid: true, ..ProcessContext::default() };
     let given = given(r#"{"user":{"additionalGids":[5]}}"#);
     let expected = "process.user.additionalGids: cannot set any additional groups in a rootless container";
     assert_eq!(texts(process(&given, &context, &Host::default())), [expected]);
@@ -238,18 +155,9 @@ fn labels_need_their_security_module() {
         "process.selinuxLabel: selinux label is specified in config, but selinux is disabled or not supported",
     ];
     assert_eq!(texts(of(&Host::default())), expected);
-    let (planned, _) = of(&Host {
-        apparmor: true,
-        selinux: true,
-        ..Host::default()
-    })
-    .into_result()
-    .unwrap();
+    let (planned, _) = of(&Host { apparmor: true, selinux: true, ..Host::default() }).into_result().unwrap();
     assert_eq!(
-        (
-            planned.apparmor_profile.as_deref(),
-            planned.selinux_label.as_deref()
-        ),
+        (planned.apparmor_profile.as_deref(), planned.selinux_label.as_deref()),
         (Some("p"), Some("l"))
     );
 }
@@ -275,8 +183,6 @@ fn all_problems_are_told_and_the_first_error_counts() {
     let draft = of(r#"{"capabilities":{"bounding":["CAP_X"]},"env":["A"],"user":{"umask":512}}"#);
     assert_eq!(draft.problems.len(), 3);
     assert_eq!(draft.into_result().unwrap_err().path, "process.user.umask");
-    let warned = of(r#"{"capabilities":{"bounding":["CAP_X"]}}"#)
-        .into_result()
-        .unwrap();
+    let warned = of(r#"{"capabilities":{"bounding":["CAP_X"]}}"#).into_result().unwrap();
     assert_eq!(warned.1.len(), 1);
 }

@@ -48,9 +48,8 @@ impl AsFd for Terminal {
 /// Opens a terminal of the container's devpts, which must be one (CVE-2025-52565).
 pub(super) fn open(root: &RootDir, process: &Process) -> Result<Terminal> {
     let path = Path::new(PTMX);
-    let found = root
-        .resolve_nofollow(path)
-        .map_err(|e| e.hint("a terminal needs a devpts mounted on /dev/pts"))?;
+    let found =
+        root.resolve_nofollow(path).map_err(|e| e.hint("a terminal needs a devpts mounted on /dev/pts"))?;
     check_ptmx(found.as_fd())?;
     let master = root.open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::NOFOLLOW)?;
     check_ptmx(master.as_fd())?;
@@ -58,12 +57,7 @@ pub(super) fn open(root: &RootDir, process: &Process) -> Result<Terminal> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags).on_path("ioctl(TIOCGPTPEER)", path)?;
     if let Some((columns, rows)) = process.console_size {
-        let size = Winsize {
-            ws_col: columns,
-            ws_row: rows,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&slave, size).on("ioctl(TIOCSWINSZ)", "the terminal")?;
     }
     let uid = rustix::fs::Uid::from_raw(process.user.uid);
@@ -83,9 +77,7 @@ fn check_ptmx(fd: BorrowedFd<'_>) -> Result<()> {
     if is_ptmx {
         return Ok(());
     }
-    Err(Error::attack(format!(
-        "{PTMX} is not a terminal multiplexer (character device 5:2 on devpts)"
-    )))
+    Err(Error::attack(format!("{PTMX} is not a terminal multiplexer (character device 5:2 on devpts)")))
 }
 
 impl Terminal {
@@ -99,13 +91,8 @@ impl Terminal {
         let fds = [self.master.as_fd()];
         control.push(SendAncillaryMessage::ScmRights(&fds));
         // Receivers have little room for the name and expect exactly one message with one descriptor.
-        sendmsg(
-            socket,
-            &[IoSlice::new(PTMX.as_bytes())],
-            &mut control,
-            SendFlags::NOSIGNAL,
-        )
-        .on("sendmsg", "the console socket")?;
+        sendmsg(socket, &[IoSlice::new(PTMX.as_bytes())], &mut control, SendFlags::NOSIGNAL)
+            .on("sendmsg", "the console socket")?;
         if lasting_session {
             rustix::process::ioctl_tiocsctty(&self.slave).on("ioctl(TIOCSCTTY)", "the terminal")?;
         }
@@ -131,7 +118,5 @@ fn mount_on_dev_console(c: &Creation<'_>, slave: BorrowedFd<'_>) -> Result<()> {
         return Err(Error::attack("/dev/console is a link"));
     }
     let target = c.target(place, path);
-    c.api
-        .bind(c.root()?, slave, Path::new("the terminal"), &target, false)
-        .map(drop)
+    c.api.bind(c.root()?, slave, Path::new("the terminal"), &target, false).map(drop)
 }

@@ -93,38 +93,25 @@ fn steps<'a>() -> [Step<Creation<'a>>; 24] {
 
 /// Flags of the clone that the command makes: none where the process must first join namespaces.
 pub fn first_flags(ns: &Namespaces) -> CloneFlags {
-    if namespaces::needs_stage(ns) {
-        CloneFlags::empty()
-    } else {
-        namespaces::clone_flags(ns)
-    }
+    if namespaces::needs_stage(ns) { CloneFlags::empty() } else { namespaces::clone_flags(ns) }
 }
 
 /// How many processes there are when the id mappings can be written: those of the last one are meant, unless the process
 /// before it needs them to make a time namespace.
 pub fn processes_before_id_maps(ns: &Namespaces) -> usize {
-    if namespaces::needs_stage(ns) && ns.time != Ns::New {
-        2
-    } else {
-        1
-    }
+    if namespaces::needs_stage(ns) && ns.time != Ns::New { 2 } else { 1 }
 }
 
 /// Becomes the container's first process.
 pub fn run(job: Job<'_>, channel: &Channel) -> ! {
-    let mut inbox = Inbox {
-        attached: job.born_in_cgroup,
-        ..Inbox::default()
-    };
+    let mut inbox = Inbox { attached: job.born_in_cgroup, ..Inbox::default() };
     let begun = host_proc().and_then(|proc| {
         let pid_namespace = namespaces::open_pid_namespace(&job.plan.namespaces)?;
         if namespaces::needs_stage(&job.plan.namespaces) {
             tie(channel)?;
             namespaces::go_through_stage(job.plan, &proc, channel, &mut inbox)?;
         }
-        let api_proc = proc
-            .try_clone()
-            .map_err(|e| crate::error::io_error("dup", "/proc".as_ref(), &e))?;
+        let api_proc = proc.try_clone().map_err(|e| crate::error::io_error("dup", "/proc".as_ref(), &e))?;
         Ok((proc, MountApi::new(Some(api_proc)), pid_namespace))
     });
     let (proc, api, pid_namespace) = match begun {
@@ -165,9 +152,7 @@ pub(super) fn host_proc() -> Result<OwnedFd> {
 
 impl Creation<'_> {
     pub fn root(&self) -> Result<&RootDir> {
-        self.root
-            .as_ref()
-            .ok_or_else(|| Error::new(crate::error::Kind::Internal, "there is no root yet"))
+        self.root.as_ref().ok_or_else(|| Error::new(crate::error::Kind::Internal, "there is no root yet"))
     }
 
     /// Where the root is, to tell whether a path led to it.
@@ -183,10 +168,7 @@ impl Creation<'_> {
     }
 
     pub fn target(&self, fd: OwnedFd, path: &std::path::Path) -> MountTarget {
-        MountTarget {
-            fd,
-            path: path.to_owned(),
-        }
+        MountTarget { fd, path: path.to_owned() }
     }
 
     /// Whether the container's user namespace is not the runtime's.
@@ -241,10 +223,5 @@ fn create_container_hooks(c: &mut Creation<'_>) -> Result<()> {
     }
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     let state = hooks::state_json(plan, c.job.id, Status::Creating, pid);
-    hooks::run_all(
-        HookKind::CreateContainer,
-        &plan.hooks.create_container,
-        &state,
-        Some(&plan.rootfs),
-    )
+    hooks::run_all(HookKind::CreateContainer, &plan.hooks.create_container, &state, Some(&plan.rootfs))
 }

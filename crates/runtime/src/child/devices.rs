@@ -44,10 +44,7 @@ fn make(c: &Creation<'_>, dev: &OwnedFd, node: &DeviceNode) -> Result<()> {
         return bind_from_host(c, dir, name, node);
     }
     let (kind, device) = match node.kind {
-        NodeKind::Char => (
-            FileType::CharacterDevice,
-            rustix::fs::makedev(node.major, node.minor),
-        ),
+        NodeKind::Char => (FileType::CharacterDevice, rustix::fs::makedev(node.major, node.minor)),
         NodeKind::Block => (FileType::BlockDevice, rustix::fs::makedev(node.major, node.minor)),
         NodeKind::Fifo => (FileType::Fifo, 0),
     };
@@ -72,10 +69,8 @@ fn own(dir: &OwnedFd, name: &Path, node: &DeviceNode, kind: FileType, device: u6
         return Err(Error::attack("it was replaced while it was made"));
     }
     let (uid, gid) = (Uid::from_raw(node.uid), Gid::from_raw(node.gid));
-    Ok(
-        rustix::fs::chownat(&fd, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)
-            .on_path("fchownat", &node.path)?,
-    )
+    Ok(rustix::fs::chownat(&fd, c"", Some(uid), Some(gid), AtFlags::EMPTY_PATH)
+        .on_path("fchownat", &node.path)?)
 }
 
 /// Where nodes may not be made (a user namespace), the host's node is mounted on an empty file.
@@ -90,9 +85,7 @@ fn bind_from_host(c: &Creation<'_>, dir: &OwnedFd, name: &Path, node: &DeviceNod
     let place = rustix::fs::openat(dir, name, flags | OFlags::NOFOLLOW, Mode::empty())
         .on_path("openat", &node.path)?;
     let target = c.target(place, &node.path);
-    c.api
-        .bind(c.root()?, source.as_fd(), &node.path, &target, false)
-        .map(drop)
+    c.api.bind(c.root()?, source.as_fd(), &node.path, &target, false).map(drop)
 }
 
 /// The links that programs expect. `/dev/ptmx` replaces whatever is there, since a node would be the host's terminals.

@@ -53,9 +53,7 @@ struct Joining<'a> {
 fn steps<'a>() -> [Step<Joining<'a>>; 8] {
     [
         ("tying the process to its creator", |j| tie(j.channel)),
-        ("setting oom_score_adj", |j| {
-            process::set_oom_score_adj(&j.proc, j.job.process)
-        }),
+        ("setting oom_score_adj", |j| process::set_oom_score_adj(&j.proc, j.job.process)),
         ("joining the cgroup", |j| j.inbox.wait_attached(j.channel)),
         ("joining the container's namespaces", join),
         ("joining the session keyring", keyring),
@@ -74,17 +72,8 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
             brig_sys::process::exit_now(1);
         }
     };
-    let inbox = Inbox {
-        attached: job.born_in_cgroup,
-        ..Inbox::default()
-    };
-    let mut joining = Joining {
-        job,
-        channel,
-        inbox,
-        proc,
-        root: None,
-    };
+    let inbox = Inbox { attached: job.born_in_cgroup, ..Inbox::default() };
+    let mut joining = Joining { job, channel, inbox, proc, root: None };
     work(&mut joining, &steps(), channel)
 }
 
@@ -110,17 +99,13 @@ fn join(j: &mut Joining<'_>) -> Result<()> {
         rustix::process::chroot(".").on("chroot", "the container's root")?;
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    j.root = Some(RootDir::new(
-        rustix::fs::open("/", flags, Mode::empty()).on("open", "/")?,
-    ));
+    j.root = Some(RootDir::new(rustix::fs::open("/", flags, Mode::empty()).on("open", "/")?));
     Ok(())
 }
 
 impl Joining<'_> {
     fn root(&self) -> Result<&RootDir> {
-        self.root
-            .as_ref()
-            .ok_or_else(|| Error::new(Kind::Internal, "there is no root yet"))
+        self.root.as_ref().ok_or_else(|| Error::new(Kind::Internal, "there is no root yet"))
     }
 
     fn in_pid_namespace(&self) -> bool {

@@ -78,10 +78,7 @@ pub(super) fn create(c: &mut Creation<'_>) -> Result<()> {
 fn split_state(json: &str) -> (Vec<u8>, Vec<u8>) {
     const PID: &str = "\"pid\":";
     match json.split_once(&format!("{PID}1,")) {
-        Some((before, after)) => (
-            format!("{before}{PID}").into_bytes(),
-            format!(",{after}").into_bytes(),
-        ),
+        Some((before, after)) => (format!("{before}{PID}").into_bytes(), format!(",{after}").into_bytes()),
         None => (json.as_bytes().to_vec(), Vec::new()),
     }
 }
@@ -96,38 +93,22 @@ pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
     let spec = InitSpec {
         params: params(f, label.as_ref().map(|(fd, _)| fd.as_fd())),
         groups: f.process.user.additional_gids.clone(),
-        filter: f
-            .filter
-            .as_ref()
-            .map(|filter| filter.program.clone())
-            .unwrap_or_default(),
-        label: label
-            .as_ref()
-            .map(|(_, text)| text.clone().into_bytes())
-            .unwrap_or_default(),
+        filter: f.filter.as_ref().map(|filter| filter.program.clone()).unwrap_or_default(),
+        label: label.as_ref().map(|(_, text)| text.clone().into_bytes()).unwrap_or_default(),
         late_cwd,
         candidates: candidates(f.process)?,
         args: c_strings(&f.process.args)?,
         env: c_strings(&environment(f))?,
-        hooks: f
-            .start_hooks
-            .iter()
-            .map(|hook| hook_spec(hook, f.process))
-            .collect::<Result<_>>()?,
+        hooks: f.start_hooks.iter().map(|hook| hook_spec(hook, f.process)).collect::<Result<_>>()?,
         hook_state: f.hook_state.clone(),
         comm: comm(f.called_as),
     };
     let program = spec.executable()?;
     // Whatever the caller of brig had open stays out, but for what is named here.
     cloexec_from(3)?;
-    for fd in [
-        Some(f.channel.as_fd()),
-        f.gate,
-        f.record,
-        label.as_ref().map(|(fd, _)| fd.as_fd()),
-    ]
-    .into_iter()
-    .flatten()
+    for fd in [Some(f.channel.as_fd()), f.gate, f.record, label.as_ref().map(|(fd, _)| fd.as_fd())]
+        .into_iter()
+        .flatten()
     {
         inherit(fd.as_raw_fd()).on("fcntl(F_SETFD)", "a descriptor of the init program")?;
     }
@@ -148,10 +129,7 @@ fn params(f: &Finish<'_>, label: Option<BorrowedFd<'_>>) -> Params {
     let flag = |yes: bool, flag: u32| if yes { flag } else { 0 };
     let flags = FLAG_CREDENTIALS
         | flag(f.clone, FLAG_CLONE)
-        | flag(
-            f.clone && filter.is_some_and(|filter| !filter.allows_fork),
-            FLAG_CLONE_EARLY,
-        )
+        | flag(f.clone && filter.is_some_and(|filter| !filter.allows_fork), FLAG_CLONE_EARLY)
         | flag(f.process.no_new_privileges, FLAG_NO_NEW_PRIVS)
         | flag(may_set_groups(f), FLAG_SET_GROUPS)
         | flag(filter.is_some_and(|filter| filter.notifies), FLAG_LISTENER)
@@ -222,12 +200,7 @@ fn candidates(process: &Process) -> Result<Vec<CString>> {
     if !is_search(process) {
         return Ok(vec![c_string(program)?]);
     }
-    let path = process
-        .env
-        .iter()
-        .rev()
-        .find_map(|e| e.strip_prefix("PATH="))
-        .unwrap_or_default();
+    let path = process.env.iter().rev().find_map(|e| e.strip_prefix("PATH=")).unwrap_or_default();
     // Relative directories would depend on where the process happens to be.
     path.split(':')
         .filter(|dir| dir.starts_with('/'))
@@ -257,11 +230,8 @@ fn hook_spec(hook: &Hook, process: &Process) -> Result<HookSpec> {
 /// `NAME:[2:INIT]`, as security monitors know it of runc.
 fn comm(called_as: &str) -> CString {
     const STAGE: &str = ":[2:INIT]";
-    let name: String = called_as
-        .chars()
-        .filter(char::is_ascii_graphic)
-        .take(COMM_MAX - STAGE.len())
-        .collect();
+    let name: String =
+        called_as.chars().filter(char::is_ascii_graphic).take(COMM_MAX - STAGE.len()).collect();
     CString::new(format!("{name}{STAGE}")).unwrap_or_default()
 }
 
@@ -283,27 +253,16 @@ mod tests {
 
     fn process(args: &[&str], env: &[&str]) -> Process {
         let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
-        Process {
-            args: own(args),
-            env: own(env),
-            ..Process::default()
-        }
+        Process { args: own(args), env: own(env), ..Process::default() }
     }
 
     fn paths(p: &Process) -> Vec<String> {
-        candidates(p)
-            .unwrap()
-            .into_iter()
-            .map(|c| c.into_string().unwrap())
-            .collect()
+        candidates(p).unwrap().into_iter().map(|c| c.into_string().unwrap()).collect()
     }
 
     #[test]
     fn a_bare_name_is_looked_for_in_the_containers_path_only() {
-        assert_eq!(
-            paths(&process(&["x"], &["PATH=/bin::rel:/usr/bin"])),
-            ["/bin/x", "/usr/bin/x"]
-        );
+        assert_eq!(paths(&process(&["x"], &["PATH=/bin::rel:/usr/bin"])), ["/bin/x", "/usr/bin/x"]);
         assert_eq!(paths(&process(&[".hidden"], &["PATH=/bin"])), ["/bin/.hidden"]);
         assert!(paths(&process(&["x"], &[])).is_empty());
         assert_eq!(paths(&process(&["./x"], &["PATH=/bin"])), ["./x"]);

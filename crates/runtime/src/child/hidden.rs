@@ -21,13 +21,8 @@ pub(super) fn read_only_paths(c: &mut Creation<'_>) -> Result<()> {
         let Some(place) = c.root()?.find(path)? else {
             continue;
         };
-        let attr = MountAttr {
-            set: MOUNT_ATTR_RDONLY,
-            ..MountAttr::default()
-        };
-        let source = place
-            .try_clone()
-            .map_err(|e| crate::error::io_error("dup", path, &e))?;
+        let attr = MountAttr { set: MOUNT_ATTR_RDONLY, ..MountAttr::default() };
+        let source = place.try_clone().map_err(|e| crate::error::io_error("dup", path, &e))?;
         let target = c.target(place, path);
         let mount = match c.api.bind(c.root()?, source.as_fd(), path, &target, true) {
             Ok(mount) => mount,
@@ -38,11 +33,7 @@ pub(super) fn read_only_paths(c: &mut Creation<'_>) -> Result<()> {
         c.api
             .set_attr(mount.as_fd(), true, &attr)
             .or_else(|e| {
-                if e.errno == Errno::NOSYS {
-                    c.api.set_attr(mount.as_fd(), false, &attr)
-                } else {
-                    Err(e)
-                }
+                if e.errno == Errno::NOSYS { c.api.set_attr(mount.as_fd(), false, &attr) } else { Err(e) }
             })
             .map_err(|e| e.on(path))?;
     }
@@ -64,8 +55,7 @@ pub(super) fn masked_paths(c: &mut Creation<'_>) -> Result<()> {
                 Some(null) => null,
                 None => null.insert(null_device(c)?),
             };
-            c.api
-                .bind(c.root()?, null.as_fd(), Path::new("/dev/null"), &target, false)?;
+            c.api.bind(c.root()?, null.as_fd(), Path::new("/dev/null"), &target, false)?;
         } else if let Some(empty) = &empty {
             c.api.bind(c.root()?, empty.as_fd(), path, &target, false)?;
         } else {
@@ -78,10 +68,7 @@ pub(super) fn masked_paths(c: &mut Creation<'_>) -> Result<()> {
 /// The container's null device, checked to be it: an image can put a link in its place (CVE-2025-31133).
 fn null_device(c: &Creation<'_>) -> Result<OwnedFd> {
     let path = Path::new("/dev/null");
-    let fd = c
-        .root()?
-        .resolve_nofollow(path)
-        .doing(|| "the null device, to mask files with")?;
+    let fd = c.root()?.resolve_nofollow(path).doing(|| "the null device, to mask files with")?;
     let stat = rustix::fs::fstat(&fd).on_path("fstat", path)?;
     let is_null = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
         && stat.st_rdev == rustix::fs::makedev(1, 3);
@@ -102,17 +89,10 @@ fn empty_directory(c: &Creation<'_>, target: &crate::rootfs::MountTarget) -> Res
             ("nr_inodes".to_owned(), Some(inodes.to_owned())),
         ],
     };
-    let attrs = MountAttrs {
-        set: MOUNT_ATTR_RDONLY,
-        clear: 0,
-    };
+    let attrs = MountAttrs { set: MOUNT_ATTR_RDONLY, clear: 0 };
     // Its root is the one inode; some kernels count another.
-    c.api
-        .fresh(c.root()?, target, "tmpfs", &options("1"), attrs)
-        .or_else(|e| match e.errno() {
-            Some(Errno::NOSPC | Errno::NOMEM) => {
-                c.api.fresh(c.root()?, target, "tmpfs", &options("2"), attrs)
-            }
-            _ => Err(e),
-        })
+    c.api.fresh(c.root()?, target, "tmpfs", &options("1"), attrs).or_else(|e| match e.errno() {
+        Some(Errno::NOSPC | Errno::NOMEM) => c.api.fresh(c.root()?, target, "tmpfs", &options("2"), attrs),
+        _ => Err(e),
+    })
 }

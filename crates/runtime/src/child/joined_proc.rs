@@ -16,6 +16,7 @@ use brig_sys::init::InitSpec;
 use brig_sys::init::abi::{FLAG_CLONE, FLAG_PROC_CONTEXT, Params};
 use brig_sys::process::{CloneFlags, Cloned, clone_process, execute_fd, exit_now, inherit, reap};
 
+use super::namespaces::{join_pid_namespace, open_pid_namespace};
 use crate::channel::{Channel, FromChild};
 use crate::error::{Doing, Error, Kind, Result};
 
@@ -82,12 +83,10 @@ fn become_helper(path: &Path, channel: &Channel) -> ! {
         channel.report(&FromChild::Failed(e));
         exit_now(1)
     };
-    let namespaces = brig_plan::Namespaces {
-        pid: brig_plan::Ns::Join(path.to_owned()),
-        ..Default::default()
-    };
-    let joined = open_pid_namespace(&namespaces)
-        .and_then(|fd| fd.map_or(Ok(()), |fd| join_pid_namespace(fd.as_fd())));
+    let namespaces =
+        brig_plan::Namespaces { pid: brig_plan::Ns::Join(path.to_owned()), ..Default::default() };
+    let joined =
+        open_pid_namespace(&namespaces).and_then(|fd| fd.map_or(Ok(()), |fd| join_pid_namespace(fd.as_fd())));
     if let Err(e) = joined {
         fail(e);
     }
@@ -100,11 +99,7 @@ fn become_helper(path: &Path, channel: &Channel) -> ! {
         label_fd: -1,
         ..Params::default()
     };
-    let spec = InitSpec {
-        params,
-        comm: CString::from(c"brig:[1:PROC]"),
-        ..InitSpec::default()
-    };
+    let spec = InitSpec { params, comm: CString::from(c"brig:[1:PROC]"), ..InitSpec::default() };
     let program = match spec.executable().doing(|| "the helper") {
         Ok(program) => program,
         Err(e) => fail(e),

@@ -35,10 +35,8 @@ fn work<T>(subject: &mut T, steps: &[Step<T>], channel: &Channel) -> ! {
             exit_now(1);
         }
     }
-    channel.report(&FromChild::Failed(Error::new(
-        Kind::Internal,
-        "the list of steps ended without an execve",
-    )));
+    channel
+        .report(&FromChild::Failed(Error::new(Kind::Internal, "the list of steps ended without an execve")));
     exit_now(1)
 }
 

@@ -25,14 +25,8 @@ const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 pub(super) fn mount_all(c: &mut Creation<'_>) -> Result<()> {
     let plan = c.job.plan;
     for mount in &plan.mounts {
-        let what = || {
-            format!(
-                "mounts[{}]: mounting {} on {}",
-                mount.index,
-                describe(mount),
-                mount.target.display()
-            )
-        };
+        let what =
+            || format!("mounts[{}]: mounting {} on {}", mount.index, describe(mount), mount.target.display());
         one(c, mount).doing(what)?;
     }
     Ok(())
@@ -72,22 +66,12 @@ fn finish(c: &Creation<'_>, mount: &Mount, root: BorrowedFd<'_>) -> Result<()> {
     let on = |e: SetAttrError| e.on(&mount.target);
     let recursive = mount.recursive_attrs;
     if !recursive.is_empty() {
-        let attr = MountAttr {
-            set: recursive.set,
-            clear: recursive.clear,
-            ..MountAttr::default()
-        };
+        let attr = MountAttr { set: recursive.set, clear: recursive.clear, ..MountAttr::default() };
         c.api.set_attr(root, true, &attr).map_err(on)?;
     }
     for propagation in &mount.propagation {
-        let kind = propagation_flags(brig_plan::Propagation {
-            recursive: false,
-            ..*propagation
-        });
-        let attr = MountAttr {
-            propagation: u64::from(kind.bits()),
-            ..MountAttr::default()
-        };
+        let kind = propagation_flags(brig_plan::Propagation { recursive: false, ..*propagation });
+        let attr = MountAttr { propagation: u64::from(kind.bits()), ..MountAttr::default() };
         c.api.set_attr(root, propagation.recursive, &attr).map_err(on)?;
     }
     Ok(())
@@ -104,17 +88,13 @@ fn checked(c: &Creation<'_>, mount: &Mount, fd: OwnedFd) -> Result<MountTarget> 
     let place = place(fd.as_fd())?;
     if place == c.place_of_root()? {
         let rootfs = c.job.plan.rootfs.display();
-        return Err(Error::config(format!(
-            "mountpoint \"{rootfs}\" is on the top of rootfs \"{rootfs}\""
-        )));
+        return Err(Error::config(format!("mountpoint \"{rootfs}\" is on the top of rootfs \"{rootfs}\"")));
     }
     // What lies in the root's own mount lies in no other file system.
     let in_other_mount = place.1 != c.place_of_root()?.1;
     if in_other_mount && in_procfs(fd.as_fd())? && !brig_plan::may_be_inside_proc(&mount.target) {
         let target = mount.target.display();
-        return Err(Error::config(format!(
-            "\"{target}\" cannot be mounted because it is inside /proc"
-        )));
+        return Err(Error::config(format!("\"{target}\" cannot be mounted because it is inside /proc")));
     }
     Ok(c.target(fd, &mount.target))
 }
@@ -159,9 +139,7 @@ fn fresh(
     }
     let root = c.api.fresh(c.root()?, target, fstype, options, attrs)?;
     if later {
-        let copy = root
-            .try_clone()
-            .map_err(|e| crate::error::io_error("dup", &mount.target, &e))?;
+        let copy = root.try_clone().map_err(|e| crate::error::io_error("dup", &mount.target, &e))?;
         c.read_only_later.push((copy, mount.target.clone()));
     }
     Ok(root)
@@ -170,15 +148,12 @@ fn fresh(
 /// procfs and sysfs are mounted on plain directories only: were it a link, masked and read-only paths would be somewhere else
 /// (CVE-2019-19921, CVE-2023-27561).
 fn pseudo(c: &mut Creation<'_>, mount: &Mount, fstype: &str, options: &FsOptions) -> Result<OwnedFd> {
-    let plain = c
-        .root()?
-        .ensure_plain_dir(&mount.target)
-        .map_err(|e| match e.errno() {
-            Some(Errno::LOOP | Errno::NOTDIR) => Error::attack(format!(
-                "filesystem \"{fstype}\" must be mounted on ordinary directory"
-            )),
-            _ => e,
-        })?;
+    let plain = c.root()?.ensure_plain_dir(&mount.target).map_err(|e| match e.errno() {
+        Some(Errno::LOOP | Errno::NOTDIR) => {
+            Error::attack(format!("filesystem \"{fstype}\" must be mounted on ordinary directory"))
+        }
+        _ => e,
+    })?;
     let target = c.target(plain, &mount.target);
     if fstype == "proc" && matches!(c.job.plan.namespaces.pid, Ns::Join(_)) {
         return joined_proc(c, mount, &target, options);
@@ -192,13 +167,8 @@ fn pseudo(c: &mut Creation<'_>, mount: &Mount, fstype: &str, options: &FsOptions
             ));
             let source = open_source(host)?;
             let root = c.api.bind(c.root()?, source.as_fd(), host, &target, true)?;
-            let attr = MountAttr {
-                set: mount.attrs.set,
-                ..MountAttr::default()
-            };
-            c.api
-                .set_attr(root.as_fd(), true, &attr)
-                .map_err(|e| e.on(&mount.target))?;
+            let attr = MountAttr { set: mount.attrs.set, ..MountAttr::default() };
+            c.api.set_attr(root.as_fd(), true, &attr).map_err(|e| e.on(&mount.target))?;
             Ok(root)
         }
         other => other,
@@ -224,19 +194,13 @@ fn joined_proc(
 fn tmpfs(c: &mut Creation<'_>, mount: &Mount, options: &FsOptions, copy_up: bool) -> Result<OwnedFd> {
     let mut options = labelled(c, "tmpfs", options);
     let has_mode = options.params.iter().any(|(key, _)| key == "mode");
-    let existing = if has_mode && !copy_up {
-        None
-    } else {
-        c.root()?.find(&mount.target)?
-    };
+    let existing = if has_mode && !copy_up { None } else { c.root()?.find(&mount.target)? };
     if let Some(dir) = &existing
         && !has_mode
     {
         // A tmpfs over a directory looks like it.
         let mode = rustix::fs::fstat(dir).on_path("fstat", &mount.target)?.st_mode & 0o7777;
-        options
-            .params
-            .insert(0, ("mode".to_owned(), Some(format!("{mode:04o}"))));
+        options.params.insert(0, ("mode".to_owned(), Some(format!("{mode:04o}"))));
     }
     let target = directory(c, mount)?;
     let root = fresh(c, mount, &target, "tmpfs", &options)?;
@@ -264,11 +228,7 @@ fn open_source(path: &Path) -> Result<OwnedFd> {
 }
 
 fn bind(c: &mut Creation<'_>, mount: &Mount, path: &Path, recursive: bool) -> Result<OwnedFd> {
-    let prepared = if mount.idmap.is_some() {
-        ask_for_source(c, mount)?
-    } else {
-        None
-    };
+    let prepared = if mount.idmap.is_some() { ask_for_source(c, mount)? } else { None };
     let (source, prepared) = match prepared {
         Some(tree) => (tree, true),
         None => match open_source(path) {
@@ -322,25 +282,15 @@ fn set_bind_attrs(c: &mut Creation<'_>, mount: &Mount, root: BorrowedFd<'_>) -> 
     let later = set & MOUNT_ATTR_RDONLY != 0 && mount.target == Path::new("/dev");
     let set = if later { set & !MOUNT_ATTR_RDONLY } else { set };
     if later {
-        let copy = root
-            .try_clone_to_owned()
-            .map_err(|e| crate::error::io_error("dup", &mount.target, &e))?;
+        let copy = root.try_clone_to_owned().map_err(|e| crate::error::io_error("dup", &mount.target, &e))?;
         c.read_only_later.push((copy, mount.target.clone()));
     }
-    let exact = MountAttr {
-        set,
-        clear: mount.implied_clear() | clear,
-        ..MountAttr::default()
-    };
+    let exact = MountAttr { set, clear: mount.implied_clear() | clear, ..MountAttr::default() };
     match c.api.set_attr(root, false, &exact) {
         Err(e) if e.errno == Errno::PERM => {}
         other => return other.map_err(|e| e.on(&mount.target)),
     }
-    let asked = MountAttr {
-        set,
-        clear,
-        ..MountAttr::default()
-    };
+    let asked = MountAttr { set, clear, ..MountAttr::default() };
     c.api.set_attr(root, false, &asked).map_err(|e| match e.errno {
         Errno::PERM if clear & MOUNT_ATTR__ATIME != 0 => {
             e.on(&mount.target).context("cannot change locked atime flags")

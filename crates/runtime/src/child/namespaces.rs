@@ -84,10 +84,9 @@ pub(super) fn go_through_stage(
 /// Clocks of a new time namespace can be set until a process is in it, time_namespaces(7).
 fn write_time_offsets(plan: &Plan, proc: &OwnedFd) -> Result<()> {
     let mut text = String::new();
-    for (clock, offset) in [
-        ("monotonic", plan.time_offsets.monotonic),
-        ("boottime", plan.time_offsets.boottime),
-    ] {
+    for (clock, offset) in
+        [("monotonic", plan.time_offsets.monotonic), ("boottime", plan.time_offsets.boottime)]
+    {
         if let Some((seconds, nanoseconds)) = offset {
             text.push_str(&format!("{clock} {seconds} {nanoseconds}\n"));
         }
@@ -98,9 +97,7 @@ fn write_time_offsets(plan: &Plan, proc: &OwnedFd) -> Result<()> {
     let path = Path::new("/proc/self/timens_offsets");
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(proc, "self/timens_offsets", flags, Mode::empty()).on_path("open", path)?;
-    rustix::io::write(&file, text.as_bytes())
-        .on_path("write", path)
-        .doing(|| "linux.timeOffsets")?;
+    rustix::io::write(&file, text.as_bytes()).on_path("write", path).doing(|| "linux.timeOffsets")?;
     Ok(())
 }
 
@@ -159,9 +156,7 @@ pub(super) fn open_pid_namespace(ns: &Namespaces) -> Result<Option<OwnedFd>> {
     let Ns::Join(path) = &ns.pid else {
         return Ok(None);
     };
-    open(path)
-        .map(Some)
-        .doing(|| format!("pid namespace {}", path.display()))
+    open(path).map(Some).doing(|| format!("pid namespace {}", path.display()))
 }
 
 /// Enters a pid namespace, for the child that the init program will make.

@@ -82,14 +82,14 @@ pub(super) fn make_cwd(c: &mut Creation<'_>) -> Result<()> {
 pub(super) fn enter_cwd(root: &RootDir, cwd: &Path) -> Result<Option<CString>> {
     let late = || {
         let path = CString::new(cwd.as_os_str().as_encoded_bytes());
-        path.map(Some)
-            .map_err(|_| Error::config("process.cwd contains a NUL byte"))
+        path.map(Some).map_err(|_| Error::config("process.cwd contains a NUL byte"))
     };
     let dir = match root.resolve(cwd) {
         Ok(dir) => dir,
         Err(e) if matches!(e.errno(), Some(Errno::ACCESS | Errno::PERM)) => return late(),
         Err(e) => {
-            return Err(e).doing(|| format!("chdir to cwd (\"{}\") set in config.json failed", cwd.display()));
+            return Err(e)
+                .doing(|| format!("chdir to cwd (\"{}\") set in config.json failed", cwd.display()));
         }
     };
     match rustix::process::fchdir(&dir) {
@@ -135,19 +135,12 @@ pub(super) fn sysctls(c: &mut Creation<'_>) -> Result<()> {
     if sysctls.is_empty() {
         return Ok(());
     }
-    let proc = c
-        .proc
-        .try_clone()
-        .map_err(|e| crate::error::io_error("dup", Path::new("/proc"), &e))?;
+    let proc = c.proc.try_clone().map_err(|e| crate::error::io_error("dup", Path::new("/proc"), &e))?;
     let proc = ProcfsHandle::try_from_fd(proc).doing(|| "/proc")?;
     for sysctl in sysctls {
         let write = || -> Result<()> {
             let path = Path::new("sys").join(&sysctl.path);
-            let file = proc.open(
-                ProcfsBase::ProcRoot,
-                path,
-                OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC,
-            )?;
+            let file = proc.open(ProcfsBase::ProcRoot, path, OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC)?;
             rustix::io::write(&file, sysctl.value.as_bytes()).on("write", &sysctl.value)?;
             Ok(())
         };
@@ -167,10 +160,9 @@ pub(super) fn attributes(c: &mut Creation<'_>) -> Result<()> {
 pub(super) fn reset_affinity(cpus: Option<&[usize]>) {
     let mut set = rustix::thread::CpuSet::new();
     match cpus {
-        Some(cpus) => cpus
-            .iter()
-            .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU)
-            .for_each(|cpu| set.set(*cpu)),
+        Some(cpus) => {
+            cpus.iter().filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu))
+        }
         None => (0..rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu)),
     }
     // No CPU of the set may be left in the cpuset; then the cpuset alone counts.
@@ -246,7 +238,5 @@ fn open_null(root: &RootDir) -> Option<OwnedFd> {
     if !is_null(found.as_fd()) {
         return None;
     }
-    root.open(path, OFlags::RDWR | OFlags::NOFOLLOW)
-        .ok()
-        .filter(|fd| is_null(fd.as_fd()))
+    root.open(path, OFlags::RDWR | OFlags::NOFOLLOW).ok().filter(|fd| is_null(fd.as_fd()))
 }

@@ -22,11 +22,7 @@ pub(super) fn propagation_flags(p: Propagation) -> MountPropagationFlags {
         PropagationKind::Private => MountPropagationFlags::PRIVATE,
         PropagationKind::Unbindable => MountPropagationFlags::UNBINDABLE,
     };
-    if p.recursive {
-        kind | MountPropagationFlags::REC
-    } else {
-        kind
-    }
+    if p.recursive { kind | MountPropagationFlags::REC } else { kind }
 }
 
 /// What is mounted in the container must not reach the host; what the host mounts may reach the container.
@@ -48,22 +44,14 @@ pub(super) fn set_propagation(c: &mut Creation<'_>) -> Result<()> {
     // Should that have left the root file system's mount shared, what is mounted in it would show on the host, and
     // pivot_root would refuse it.
     let mount_point = containing_mount(&c.job.plan.rootfs)?;
-    Ok(
-        mount_change(mount_point, MountPropagationFlags::PRIVATE)
-            .on_path("mount(MS_PRIVATE)", mount_point)?,
-    )
+    Ok(mount_change(mount_point, MountPropagationFlags::PRIVATE).on_path("mount(MS_PRIVATE)", mount_point)?)
 }
 
 /// The nearest mount point on the way up.
 fn containing_mount(path: &Path) -> Result<&Path> {
     for ancestor in path.ancestors() {
-        let stat = rustix::fs::statx(
-            rustix::fs::CWD,
-            ancestor,
-            AtFlags::SYMLINK_NOFOLLOW,
-            StatxFlags::TYPE,
-        )
-        .on_path("statx", ancestor)?;
+        let stat = rustix::fs::statx(rustix::fs::CWD, ancestor, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE)
+            .on_path("statx", ancestor)?;
         // Linux 5.8.
         if stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
             return Ok(ancestor);
@@ -77,10 +65,7 @@ pub(super) fn attach(c: &mut Creation<'_>) -> Result<()> {
     let path = &c.job.plan.rootfs;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let place = rustix::fs::open(path, flags, Mode::empty()).on_path("open", path)?;
-    let target = MountTarget {
-        fd: place,
-        path: path.clone(),
-    };
+    let target = MountTarget { fd: place, path: path.clone() };
     let tree = match c.api.clone_tree(target.fd.as_fd(), path, true)? {
         Some(tree) => {
             crate::rootfs::attach(tree.as_fd(), &target)?;
@@ -122,9 +107,7 @@ pub(super) fn enter(c: &mut Creation<'_>) -> Result<()> {
     }
     rustix::process::chdir("/").on("chdir", "/")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    c.root = Some(RootDir::new(
-        rustix::fs::open("/", flags, Mode::empty()).on("open", "/")?,
-    ));
+    c.root = Some(RootDir::new(rustix::fs::open("/", flags, Mode::empty()).on("open", "/")?));
     Ok(())
 }
 
@@ -138,11 +121,8 @@ fn pivot() -> Result<()> {
     })?;
     rustix::process::fchdir(&old).on("fchdir", "the old root")?;
     // Where mounts are still shared with the host, unmounting must not reach it.
-    mount_change(
-        ".",
-        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
-    )
-    .on("mount(MS_SLAVE)", "the old root")?;
+    mount_change(".", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+        .on("mount(MS_SLAVE)", "the old root")?;
     Ok(unmount(".", UnmountFlags::DETACH).on("umount", "the old root")?)
 }
 
@@ -176,19 +156,12 @@ fn move_over_root(c: &Creation<'_>) -> Result<()> {
 
 /// Now that everything below them is in place.
 pub(super) fn make_read_only(c: &mut Creation<'_>) -> Result<()> {
-    let attr = MountAttr {
-        set: MOUNT_ATTR_RDONLY,
-        ..MountAttr::default()
-    };
+    let attr = MountAttr { set: MOUNT_ATTR_RDONLY, ..MountAttr::default() };
     for (mount, path) in std::mem::take(&mut c.read_only_later) {
-        c.api
-            .set_attr(mount.as_fd(), false, &attr)
-            .map_err(|e| e.on(&path))?;
+        c.api.set_attr(mount.as_fd(), false, &attr).map_err(|e| e.on(&path))?;
     }
     if c.job.plan.root.readonly {
-        c.api
-            .set_attr(c.root()?.as_fd(), false, &attr)
-            .map_err(|e| e.on(Path::new("/")))?;
+        c.api.set_attr(c.root()?.as_fd(), false, &attr).map_err(|e| e.on(Path::new("/")))?;
     }
     Ok(())
 }

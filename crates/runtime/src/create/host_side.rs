@@ -15,13 +15,7 @@ pub(super) fn filter_devices(making: &mut Making<'_>) -> Result<()> {
     if devices.is_empty() {
         return Ok(());
     }
-    set(
-        making,
-        Resources {
-            devices: devices.clone(),
-            ..Resources::default()
-        },
-    )
+    set(making, Resources { devices: devices.clone(), ..Resources::default() })
 }
 
 /// The file systems are in place, and the process waits. Hooks may look at the limits, so these come first where there are hooks;
@@ -43,30 +37,15 @@ pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
     if !making.limits_set {
         set_limits(making)?;
     }
-    let memory = making
-        .decided
-        .plan
-        .cgroup
-        .resources
-        .memory
-        .clone()
-        .filter(is_small);
+    let memory = making.decided.plan.cgroup.resources.memory.clone().filter(is_small);
     match memory {
-        Some(memory) => set(
-            making,
-            Resources {
-                memory: Some(memory),
-                ..Resources::default()
-            },
-        ),
+        Some(memory) => set(making, Resources { memory: Some(memory), ..Resources::default() }),
         None => Ok(()),
     }
 }
 
 fn is_small(memory: &brig_spec::Memory) -> bool {
-    memory
-        .limit
-        .is_some_and(|limit| (1..SMALL_MEMORY).contains(&limit))
+    memory.limit.is_some_and(|limit| (1..SMALL_MEMORY).contains(&limit))
 }
 
 /// All limits but the devices', which are set, and a small memory limit.
@@ -85,10 +64,7 @@ fn set(making: &mut Making<'_>, resources: Resources) -> Result<()> {
     let Some(cgroup) = &making.cgroup else {
         return Ok(());
     };
-    for skipped in cgroup
-        .apply(&resources)
-        .doing(|| "setting cgroup config for procHooks process")?
-    {
+    for skipped in cgroup.apply(&resources).doing(|| "setting cgroup config for procHooks process")? {
         log::debug!("{skipped:?}");
     }
     Ok(())

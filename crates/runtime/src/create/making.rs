@@ -114,10 +114,8 @@ impl<'a> Making<'a> {
     fn give_birth(&mut self, console: Option<OwnedFd>) -> Result<()> {
         // The record comes first, then what it names.
         self.record.write(&self.dir)?;
-        let record = self
-            .dir
-            .open_file(names::RECORD, OFlags::PATH)
-            .on_path("open", self.dir.file(names::RECORD))?;
+        let record =
+            self.dir.open_file(names::RECORD, OFlags::PATH).on_path("open", self.dir.file(names::RECORD))?;
         let gate = gate::make(&self.dir)?;
         if notify::manager().is_some() {
             notify::make_directory(&self.dir)?;
@@ -162,9 +160,7 @@ impl<'a> Making<'a> {
 
     /// The container's process.
     fn child(&self) -> Result<&Child> {
-        self.children
-            .last()
-            .ok_or_else(|| Error::new(Kind::Internal, "there is no process yet"))
+        self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process yet"))
     }
 
     /// Whose making it is.
@@ -221,9 +217,7 @@ impl<'a> Making<'a> {
     }
 
     fn tell(&self, what: ToChild, fd: Option<std::os::fd::BorrowedFd<'_>>) -> Result<()> {
-        self.channel
-            .as_ref()
-            .map_or(Ok(()), |channel| channel.tell(what, fd))
+        self.channel.as_ref().map_or(Ok(()), |channel| channel.tell(what, fd))
     }
 
     fn compile_filter(&mut self) -> Result<()> {
@@ -258,24 +252,12 @@ impl<'a> Making<'a> {
     }
 
     fn hand_over_listener(&self, number: i32) -> Result<()> {
-        let path = self
-            .record
-            .filter
-            .as_ref()
-            .and_then(|f| f.listener_path.as_deref());
+        let path = self.record.filter.as_ref().and_then(|f| f.listener_path.as_deref());
         let filter = self.record.filter.clone().unwrap_or_default();
         let path = path.ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
         let pid = self.pid()?;
-        let state = hooks::state(
-            &self.decided.plan,
-            &self.request.id,
-            brig_spec::Status::Creating,
-            pid,
-        );
-        let agent = Agent {
-            path,
-            metadata: &filter.listener_metadata,
-        };
+        let state = hooks::state(&self.decided.plan, &self.request.id, brig_spec::Status::Creating, pid);
+        let agent = Agent { path, metadata: &filter.listener_metadata };
         listener::hand_over(self.child()?.pidfd.as_fd(), number, agent, pid, state)
     }
 
@@ -295,10 +277,8 @@ impl<'a> Making<'a> {
 
     /// From the replacement of the record on, the container depends on nobody; the word to go on only says so.
     pub fn commit(&mut self) -> Result<()> {
-        let (child, before) = self
-            .children
-            .split_last()
-            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        let (child, before) =
+            self.children.split_last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
         for led_here in before {
             reap(led_here.pidfd.as_fd(), true)?;
         }
@@ -314,10 +294,7 @@ impl<'a> Making<'a> {
 
     /// Hands over a committed container.
     pub fn into_made(mut self) -> Result<Made> {
-        let child = self
-            .children
-            .pop()
-            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        let child = self.children.pop().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
         Ok(Made {
             dir: self.dir,
             lock: self.lock,
@@ -329,15 +306,10 @@ impl<'a> Making<'a> {
 
     /// The process ended without a word.
     fn vanished(&mut self) -> Error {
-        let status = self
-            .children
-            .last()
-            .and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
+        let status = self.children.last().and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
         let killed = status == Some(ExitStatus::Signaled(rustix::process::Signal::KILL.as_raw()));
-        let out_of_memory = self
-            .cgroup
-            .as_ref()
-            .is_some_and(|cgroup| cgroup.oom_kills().is_ok_and(|n| n > Some(0)));
+        let out_of_memory =
+            self.cgroup.as_ref().is_some_and(|cgroup| cgroup.oom_kills().is_ok_and(|n| n > Some(0)));
         if killed && out_of_memory {
             return Error::config("container init was OOM-killed (memory limit too low?)");
         }

@@ -64,13 +64,7 @@ pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided>
             rootless: plan.rootless_cgroups,
         },
     )?;
-    Ok(Decided {
-        spec: bundle.spec,
-        plan,
-        cgroup,
-        passed,
-        _rootfs: rootfs,
-    })
+    Ok(Decided { spec: bundle.spec, plan, cgroup, passed, _rootfs: rootfs })
 }
 
 /// A complaint of the planner as an error.

@@ -1,6 +1,7 @@
 //! A process on its way into a container.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -16,11 +17,15 @@ use crate::channel::{Channel, FromChild, ToChild};
 use crate::child;
 use crate::container::Container;
 use crate::create::from_problem;
+use crate::deadline::after;
 use crate::error::{Doing, Error, Kind, Result};
+use crate::execs::ExecRecord;
 use crate::foreground::{Foreground, connect_console, receive_master};
+use crate::ident::Ident;
 use crate::listener::{self, Agent};
 use crate::store::names;
-use crate::{fds, host, pidfile, socket};
+use crate::tree::{self, SIGKILL};
+use crate::{clock, fds, host, pidfile, socket};
 
 /// A process on its way into a container.
 #[derive(Debug)]
@@ -34,6 +39,8 @@ pub(super) struct Joining<'a> {
     /// Our end of the socket that a terminal in the foreground comes through.
     console: Option<OwnedFd>,
     pidfd_socket: Option<OwnedFd>,
+    /// The process as an object with a name, or with a cgroup of its own.
+    exec: Option<ExecRecord>,
 }
 
 impl<'a> Joining<'a> {
@@ -55,12 +62,15 @@ impl<'a> Joining<'a> {
             None => None,
         };
         let cgroup = container.cgroup()?;
-        let cgroup = if request.cgroup.is_empty() {
-            cgroup
-        } else {
-            cgroup.sub(&request.cgroup)?
+        let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
+        let exec = name(request, &container, &process)?;
+        let own = exec.as_ref().and_then(|exec| exec.cgroup.as_ref());
+        let own =
+            own.map(Cgroup::make_below).transpose().inspect_err(|_| forget(exec.as_ref(), &container))?;
+        let birthplace = match &own {
+            Some(own) => Some(own.as_fd()),
+            None => cgroup.dir_fd()?,
         };
-        let birthplace = cgroup.dir_fd()?;
         let born_in_cgroup = birthplace.is_some() && container.record.cgroup.mode == Mode::V2;
         let (ours, channel) = Channel::pair()?;
         let job = child::exec::Job {
@@ -75,14 +85,16 @@ impl<'a> Joining<'a> {
             called_as: &request.called_as,
         };
         let mut cloned = clone_process(CloneFlags::empty(), birthplace);
-        if matches!(&cloned, Err(e) if e.errno == Errno::BUSY) && request.cgroup.is_empty() {
+        if matches!(&cloned, Err(e) if e.errno == Errno::BUSY) && request.cgroup.is_empty() && own.is_none() {
             // Processes of the container have moved to cgroups below its own, which then can hold none: join the first of them.
             let init = container.record.init.map_or(0, |init| init.pid);
             if let Some(current) = cgroup.current_of(init)? {
                 cloned = clone_process(CloneFlags::empty(), Some(current.as_fd()));
             }
         }
-        let child = match cloned.map_err(|e| explain_birth(e, &cgroup))? {
+        let cloned =
+            cloned.map_err(|e| explain_birth(e, &cgroup)).inspect_err(|_| forget(exec.as_ref(), &container));
+        let child = match cloned? {
             Cloned::Parent(child) => child,
             Cloned::Child => {
                 drop(ours);
@@ -99,6 +111,7 @@ impl<'a> Joining<'a> {
             console,
             pidfd_socket,
             container,
+            exec,
         };
         if !born_in_cgroup {
             let attached = cgroup.attach(pid, birthplace.is_none()).map_err(Error::from);
@@ -111,9 +124,7 @@ impl<'a> Joining<'a> {
     }
 
     fn child(&self) -> Result<&Child> {
-        self.children
-            .last()
-            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))
+        self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))
     }
 
     /// Works for the process until it is ready to go on.
@@ -134,10 +145,7 @@ impl<'a> Joining<'a> {
                 FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
                 FromChild::Log(level, line) => log::log!(level, "{line}"),
                 other => {
-                    return Err(Error::new(
-                        Kind::Internal,
-                        format!("unexpected message {other:?}"),
-                    ));
+                    return Err(Error::new(Kind::Internal, format!("unexpected message {other:?}")));
                 }
             }
         }
@@ -150,13 +158,8 @@ impl<'a> Joining<'a> {
 
     fn hand_over_listener(&self, number: i32) -> Result<()> {
         let filter = self.container.record.filter.clone().unwrap_or_default();
-        let path = filter
-            .listener_path
-            .ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
-        let agent = Agent {
-            path: &path,
-            metadata: &filter.listener_metadata,
-        };
+        let path = filter.listener_path.ok_or_else(|| Error::config("seccomp listenerPath is not set"))?;
+        let agent = Agent { path: &path, metadata: &filter.listener_metadata };
         let record = &self.container.record;
         let state = brig_spec::State {
             oci_version: record.oci_version.clone(),
@@ -167,21 +170,13 @@ impl<'a> Joining<'a> {
             annotations: record.annotations.clone(),
         };
         let child = self.child()?;
-        listener::hand_over(
-            child.pidfd.as_fd(),
-            number,
-            agent,
-            child.pid.as_raw_nonzero().get(),
-            state,
-        )
+        listener::hand_over(child.pidfd.as_fd(), number, agent, child.pid.as_raw_nonzero().get(), state)
     }
 
     /// Sets what needs the host's privilege, tells whoever waits for it, and lets the process execute its program.
     pub fn let_go(&mut self) -> Result<()> {
-        let (child, before) = self
-            .children
-            .split_last()
-            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        let (child, before) =
+            self.children.split_last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
         for led_here in before {
             reap(led_here.pidfd.as_fd(), true)?;
         }
@@ -192,6 +187,10 @@ impl<'a> Joining<'a> {
             socket::send_fd(socket.as_fd(), b"setns", child.pidfd.as_fd())
                 .map_err(Error::from)
                 .doing(|| "failed to setup pidfd")?;
+        }
+        if let Some(exec) = &mut self.exec {
+            exec.process = Some(Ident::of(child.pid, child.pidfd.as_fd())?);
+            exec.write(&self.container.dir)?;
         }
         if let Some(path) = &self.request.pid_file {
             pidfile::write(path, child.pid.as_raw_nonzero().get())?;
@@ -210,15 +209,9 @@ impl<'a> Joining<'a> {
     }
 
     fn vanished(&self) -> Error {
-        let killed = self
-            .children
-            .last()
-            .and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
-        let oom = self
-            .container
-            .cgroup()
-            .and_then(|cgroup| Ok(cgroup.oom_kills()?))
-            .is_ok_and(|n| n > Some(0));
+        let killed = self.children.last().and_then(|child| reap(child.pidfd.as_fd(), true).ok().flatten());
+        let oom =
+            self.container.cgroup().and_then(|cgroup| Ok(cgroup.oom_kills()?)).is_ok_and(|n| n > Some(0));
         let suffix = if oom { " (possibly OOM-killed)" } else { "" };
         log::debug!("the process ended with {killed:?}");
         Error::host(format!("procReady not received{suffix}"))
@@ -230,16 +223,87 @@ impl<'a> Joining<'a> {
             let _ = signal(child.pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
             let _ = reap(child.pidfd.as_fd(), true);
         }
+        forget(self.exec.as_ref(), &self.container);
     }
 
-    /// The running process, with the master of its terminal if it has one here.
-    pub fn into_process(mut self) -> Result<(OwnedFd, Option<OwnedFd>)> {
-        let child = self
-            .children
-            .pop()
-            .ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
-        let master = self.console.as_ref().map(receive_master).transpose()?;
-        Ok((child.pidfd, master))
+    /// Hands over the running process.
+    pub fn into_running(mut self) -> Result<Running> {
+        let child = self.children.pop().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+        Ok(Running { container: self.container, child, console: self.console, exec: self.exec })
+    }
+}
+
+/// A process of the container in the foreground.
+#[derive(Debug)]
+pub(super) struct Running {
+    container: Container,
+    child: Child,
+    console: Option<OwnedFd>,
+    exec: Option<ExecRecord>,
+}
+
+impl Running {
+    pub fn pidfd(&self) -> &OwnedFd {
+        &self.child.pidfd
+    }
+
+    /// The master of its terminal.
+    pub fn master(&self) -> Result<Option<OwnedFd>> {
+        self.console.as_ref().map(receive_master).transpose()
+    }
+
+    /// Kills it with all that it has started, and waits for its end.
+    pub fn kill_tree(&self) -> Result<()> {
+        let deadline = after(Duration::from_secs(10));
+        let cgroup = self.exec.as_ref().map(ExecRecord::cgroup).transpose()?.flatten();
+        match &cgroup {
+            Some(cgroup) => drop(cgroup.kill_all(deadline)?),
+            None => tree::kill(self.child.pid.as_raw_nonzero().get(), self.child.pidfd.as_fd(), SIGKILL)?,
+        }
+        let _ = signal(self.child.pidfd.as_fd(), SIGKILL);
+        reap(self.child.pidfd.as_fd(), true)?;
+        if let Some(cgroup) = &cgroup {
+            cgroup.wait_empty(deadline)?;
+        }
+        Ok(())
+    }
+
+    /// It has ended: so has its name.
+    pub fn forget(&self) {
+        if let Some(exec) = &self.exec {
+            let _ = exec.forget(&self.container.dir);
+        }
+    }
+}
+
+/// Gives the process a name, or at least a cgroup, where one is asked for.
+fn name(request: &ExecRequest, container: &Container, process: &Process) -> Result<Option<ExecRecord>> {
+    if request.exec_id.is_none() && !request.exec_cgroup && request.timeout.is_none() {
+        return Ok(None);
+    }
+    let creator = Ident::own()?;
+    let id = request.exec_id.clone().unwrap_or_else(|| format!("pid-{}", creator.pid));
+    // Whatever a process with a time limit starts ends with it: by its cgroup where that is possible.
+    let wants_cgroup = request.exec_cgroup || request.timeout.is_some() && request.cgroup.is_empty();
+    let names = container.record.cgroup.below(&ExecRecord::cgroup_name(&id)).filter(|_| wants_cgroup);
+    if request.exec_cgroup && names.is_none() {
+        return Err(Error::host("--exec-cgroup needs a cgroup v2 hierarchy, and this host has none"));
+    }
+    let record = ExecRecord {
+        id,
+        creator,
+        process: None,
+        args: process.args.clone(),
+        started: clock::now_ns(),
+        cgroup: names,
+    };
+    record.reserve(&container.dir)?;
+    Ok(Some(record))
+}
+
+fn forget(exec: Option<&ExecRecord>, container: &Container) {
+    if let Some(exec) = exec {
+        let _ = exec.forget(&container.dir);
     }
 }
 
@@ -247,9 +311,9 @@ fn check_status(container: &Container, ignore_paused: bool) -> Result<()> {
     match container.status()? {
         Status::Created | Status::Running => Ok(()),
         Status::Paused if ignore_paused => Ok(()),
-        Status::Paused => Err(Error::state(
-            "cannot exec in a paused container (use --ignore-paused to override)",
-        )),
+        Status::Paused => {
+            Err(Error::state("cannot exec in a paused container (use --ignore-paused to override)"))
+        }
         Status::Stopped | Status::Creating => Err(stopped()),
     }
 }
@@ -278,10 +342,7 @@ fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
 
 fn open_filter(container: &Container) -> Result<OwnedFd> {
     let path = container.dir.file(names::FILTER);
-    Ok(container
-        .dir
-        .open_file(names::FILTER, OFlags::RDONLY)
-        .on_path("open", path)?)
+    Ok(container.dir.open_file(names::FILTER, OFlags::RDONLY).on_path("open", path)?)
 }
 
 fn explain_birth(e: SysError, cgroup: &Cgroup) -> Error {

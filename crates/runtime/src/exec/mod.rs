@@ -4,9 +4,11 @@ mod joining;
 mod process;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use brig_sys::process::ExitStatus;
 
+use crate::deadline::after;
 use crate::error::{Doing, Error, Result};
 use crate::foreground::Foreground;
 use crate::id::ContainerId;
@@ -37,37 +39,54 @@ pub struct ExecRequest {
     pub cgroup: Vec<String>,
     /// `--ignore-paused`.
     pub ignore_paused: bool,
+    /// `--exec-id`.
+    pub exec_id: Option<String>,
+    /// `--exec-cgroup`.
+    pub exec_cgroup: bool,
+    /// `--timeout`.
+    pub timeout: Option<Duration>,
     /// What brig was called as.
     pub called_as: String,
 }
 
-/// Runs a process in a container. The exit status of the process, or `None` when it goes on alone (`--detach`).
+/// What became of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecEnd {
+    /// It goes on alone (`--detach`).
+    Detached,
+    /// It ended.
+    Ended(ExitStatus),
+    /// Its time was over (`--timeout`), and it was killed with all that it had started.
+    TimedOut,
+}
+
+/// Runs a process in a container.
 ///
 /// # Errors
 ///
 /// Whatever kept the process from running. Nothing is left of it then.
-pub fn exec(request: &ExecRequest) -> Result<Option<ExitStatus>> {
-    let mut foreground = if request.detach {
-        None
-    } else {
-        Some(Foreground::begin()?)
-    };
+pub fn exec(request: &ExecRequest) -> Result<ExecEnd> {
+    let mut foreground = if request.detach { None } else { Some(Foreground::begin()?) };
+    if request.timeout.is_some() && request.detach {
+        return Err(Error::config("--timeout needs a command that stays in the foreground")
+            .hint("leave --detach out"));
+    }
     let mut joining = joining::Joining::begin(request, foreground.as_mut())?;
-    let joined = joining
-        .until_ready()
-        .and_then(|()| joining.let_go())
-        .doing(|| "unable to start container process");
+    let joined =
+        joining.until_ready().and_then(|()| joining.let_go()).doing(|| "unable to start container process");
     if let Err(e) = joined {
         joining.undo();
         return Err(e);
     }
-    match foreground {
-        None => Ok(None),
-        Some(mut foreground) => {
-            let (pidfd, master) = joining.into_process()?;
-            foreground.wait(&pidfd, master).map(Some)
-        }
+    let Some(mut foreground) = foreground else { return Ok(ExecEnd::Detached) };
+    let running = joining.into_running()?;
+    let deadline = request.timeout.map(after);
+    let ended = foreground.wait(running.pidfd(), running.master()?, deadline)?;
+    if ended.is_none() {
+        running.kill_tree()?;
     }
+    running.forget();
+    Ok(ended.map_or(ExecEnd::TimedOut, ExecEnd::Ended))
 }
 
 /// The words for a process that is not there.

@@ -60,9 +60,7 @@ fn from_file(file: &Process, record: &Record) -> Process {
     process.oom_score_adj = process.oom_score_adj.or(container.oom_score_adj);
     process.scheduler = process.scheduler.or_else(|| container.scheduler.clone());
     process.io_priority = process.io_priority.or_else(|| container.io_priority.clone());
-    process.exec_cpu_affinity = process
-        .exec_cpu_affinity
-        .or_else(|| container.exec_cpu_affinity.clone());
+    process.exec_cpu_affinity = process.exec_cpu_affinity.or_else(|| container.exec_cpu_affinity.clone());
     process.user.umask = process.user.umask.or(container.user.umask);
     if process.selinux_label.is_empty() {
         process.selinux_label.clone_from(&container.selinux_label);
@@ -95,10 +93,7 @@ fn changed(changes: &Changes, container: &Process) -> Result<Process> {
         process.selinux_label.clone_from(label);
     }
     if !changes.capabilities.is_empty() {
-        add_capabilities(
-            process.capabilities.get_or_insert_default(),
-            &changes.capabilities,
-        );
+        add_capabilities(process.capabilities.get_or_insert_default(), &changes.capabilities);
     }
     Ok(process)
 }
@@ -123,15 +118,8 @@ mod tests {
             args: vec!["sh".to_owned()],
             cwd: "/srv".to_owned(),
             env: vec!["A=1".to_owned()],
-            user: brig_spec::User {
-                uid: 1000,
-                gid: 7,
-                ..Default::default()
-            },
-            capabilities: Some(Capabilities {
-                bounding: vec!["CAP_KILL".to_owned()],
-                ..Default::default()
-            }),
+            user: brig_spec::User { uid: 1000, gid: 7, ..Default::default() },
+            capabilities: Some(Capabilities { bounding: vec!["CAP_KILL".to_owned()], ..Default::default() }),
             terminal: true,
             ..Default::default()
         }
@@ -139,11 +127,8 @@ mod tests {
 
     #[test]
     fn what_is_not_changed_is_the_containers() {
-        let changes = Changes {
-            args: vec!["id".to_owned()],
-            env: vec!["A=2".to_owned()],
-            ..Default::default()
-        };
+        let changes =
+            Changes { args: vec!["id".to_owned()], env: vec!["A=2".to_owned()], ..Default::default() };
         let p = changed(&changes, &container()).unwrap();
         assert_eq!(
             (p.args.as_slice(), p.cwd.as_str(), p.user.uid, p.user.gid),
@@ -169,9 +154,7 @@ mod tests {
     #[test]
     fn a_command_is_needed() {
         assert_eq!(
-            changed(&Changes::default(), &container())
-                .unwrap_err()
-                .to_string(),
+            changed(&Changes::default(), &container()).unwrap_err().to_string(),
             "exec args cannot be empty"
         );
     }

@@ -161,9 +161,6 @@ impl Relay {
 
 fn ready(fd: BorrowedFd<'_>, flags: PollFlags) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-    let now = rustix::fs::Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 };
     matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(n) if n > 0)
 }

@@ -10,7 +10,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags,
@@ -53,10 +53,7 @@ pub struct MountApi {
 impl MountApi {
     /// Starts with the new API; `proc` is the host's procfs, for the other one.
     pub fn new(proc: Option<OwnedFd>) -> Self {
-        Self {
-            classic: Cell::new(false),
-            proc,
-        }
+        Self { classic: Cell::new(false), proc }
     }
 
     /// Mounts a fresh file system; the root of the new mount.
@@ -73,10 +70,8 @@ impl MountApi {
         attrs: MountAttrs,
     ) -> Result<OwnedFd> {
         // A list of lower directories may be longer than fsconfig(2) takes; mount(2) takes a page.
-        let too_long = options
-            .params
-            .iter()
-            .any(|(_, value)| value.as_ref().is_some_and(|v| v.len() > FSCONFIG_MAX));
+        let too_long =
+            options.params.iter().any(|(_, value)| value.as_ref().is_some_and(|v| v.len() > FSCONFIG_MAX));
         if !self.classic.get() && !too_long {
             match self.fresh_new(fstype, options, attrs) {
                 Ok(mount) => {
@@ -160,10 +155,7 @@ impl MountApi {
         } else {
             rustix::mount::mount_bind(source.as_str(), place.as_str())
         }
-        .on(
-            "mount(MS_BIND)",
-            format!("{} on {}", shown.display(), target.path.display()),
-        )?;
+        .on("mount(MS_BIND)", format!("{} on {}", shown.display(), target.path.display()))?;
         self.verified(root, target)
     }
 
@@ -181,10 +173,7 @@ impl MountApi {
         match mount_setattr(mount, c"", recursive, attr) {
             Ok(()) => Ok(()),
             Err(Errno::NOSYS | Errno::PERM) if self.needs_remount() => self.remount(mount, recursive, attr),
-            Err(e) => Err(SetAttrError {
-                errno: e,
-                call: "mount_setattr",
-            }),
+            Err(e) => Err(SetAttrError { errno: e, call: "mount_setattr" }),
         }
     }
 
@@ -213,10 +202,7 @@ impl MountApi {
             return Ok(());
         }
         if recursive {
-            return Err(SetAttrError {
-                errno: Errno::NOSYS,
-                call: "mount_setattr (Linux 5.12)",
-            });
+            return Err(SetAttrError { errno: Errno::NOSYS, call: "mount_setattr (Linux 5.12)" });
         }
         let now = rustix::fs::fstatvfs(mount).map_err(failed("fstatvfs"))?.f_flag;
         let now = attrs_of_statvfs(now);
@@ -262,11 +248,7 @@ impl MountApi {
             fsopen("brig-no-such-fs", FsOpenFlags::FSOPEN_CLOEXEC),
             Err(Errno::PERM | Errno::NOSYS)
         ) && !matches!(
-            open_tree(
-                rustix::fs::CWD,
-                c"",
-                OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            ),
+            open_tree(rustix::fs::CWD, c"", OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::OPEN_TREE_CLOEXEC),
             Err(Errno::PERM | Errno::NOSYS)
         );
         self.classic.set(!allowed);
@@ -321,7 +303,15 @@ impl SetAttrError {
 /// The kernel's.
 pub fn attach(tree: BorrowedFd<'_>, target: &MountTarget) -> Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(tree, c"", &target.fd, c"", flags).on_path("move_mount", &target.path)?)
+    let moved = move_mount(tree, c"", &target.fd, c"", flags).map_err(|errno| {
+        let is_dir = |fd| super::file_type(fd).is_ok_and(|kind| kind == FileType::Directory);
+        // A directory and something else do not go together. mount(2) says so; Docker explains it by that word to its users.
+        if errno == Errno::INVAL && is_dir(tree) != is_dir(target.fd.as_fd()) {
+            return Errno::NOTDIR;
+        }
+        errno
+    });
+    Ok(moved.on_path("move_mount", &target.path)?)
 }
 
 /// The id of the mount that a path leads into.
@@ -349,16 +339,8 @@ fn explained(context: BorrowedFd<'_>, key: &str, errno: Errno) -> Error {
         let said = line.get(2..n).unwrap_or_default();
         text.push(String::from_utf8_lossy(said).trim().to_owned());
     }
-    let what = if key.is_empty() {
-        String::new()
-    } else {
-        format!(" {key}")
-    };
-    let said = if text.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", text.join("; "))
-    };
+    let what = if key.is_empty() { String::new() } else { format!(" {key}") };
+    let said = if text.is_empty() { String::new() } else { format!(" ({})", text.join("; ")) };
     Error::host(format!("fsconfig{what}{said}: {}", errno_text(errno))).with_errno(errno)
 }
 
@@ -404,11 +386,7 @@ fn attrs_of_statvfs(flags: rustix::fs::StatVfsMountFlags) -> u64 {
         }
     }
     // Neither noatime nor relatime: strictatime.
-    if bits & (1024 | 4096) == 0 {
-        attrs | MOUNT_ATTR_STRICTATIME
-    } else {
-        attrs
-    }
+    if bits & (1024 | 4096) == 0 { attrs | MOUNT_ATTR_STRICTATIME } else { attrs }
 }
 
 /// Parameters as mount(2) takes them: some are flags of the call, the rest is text.

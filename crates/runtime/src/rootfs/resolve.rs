@@ -32,9 +32,7 @@ impl AsFd for RootDir {
 impl RootDir {
     /// Takes an open directory as the root.
     pub fn new(dir: OwnedFd) -> Self {
-        Self {
-            root: Root::from_fd(dir),
-        }
+        Self { root: Root::from_fd(dir) }
     }
 
     /// Opens what the path leads to (O_PATH), links followed within the root.
@@ -43,9 +41,7 @@ impl RootDir {
     ///
     /// ENOENT and its like; the error carries the errno.
     pub fn resolve(&self, path: &Path) -> Result<OwnedFd> {
-        Ok(self
-            .look_up(path, OFlags::empty(), ResolveFlags::empty())
-            .on_path("openat2", path)?)
+        Ok(self.look_up(path, OFlags::empty(), ResolveFlags::empty()).on_path("openat2", path)?)
     }
 
     /// Opens what the path leads to, but the last component itself even if it is a link.
@@ -54,9 +50,7 @@ impl RootDir {
     ///
     /// As [`RootDir::resolve`].
     pub fn resolve_nofollow(&self, path: &Path) -> Result<OwnedFd> {
-        Ok(self
-            .look_up(path, OFlags::NOFOLLOW, ResolveFlags::empty())
-            .on_path("openat2", path)?)
+        Ok(self.look_up(path, OFlags::NOFOLLOW, ResolveFlags::empty()).on_path("openat2", path)?)
     }
 
     /// One openat2(2) that cannot leave the root. A component that is renamed meanwhile makes the kernel answer EAGAIN; where
@@ -64,13 +58,7 @@ impl RootDir {
     fn look_up(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
         let resolve = resolve | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_LINKS {
-            match openat2(
-                &self.root,
-                path,
-                flags | OFlags::PATH | OFlags::CLOEXEC,
-                Mode::empty(),
-                resolve,
-            ) {
+            match openat2(&self.root, path, flags | OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(Errno::NOSYS | Errno::PERM) => return self.look_up_by_steps(path, flags, resolve),
                 other => return other,
@@ -84,14 +72,9 @@ impl RootDir {
         if resolve.contains(ResolveFlags::NO_SYMLINKS) {
             root.set_resolver_flags(ResolverFlags::NO_SYMLINKS);
         }
-        let found = if flags.contains(OFlags::NOFOLLOW) {
-            root.resolve_nofollow(path)
-        } else {
-            root.resolve(path)
-        };
-        let fd = found
-            .map(OwnedFd::from)
-            .map_err(|e| Error::from(e).errno().unwrap_or(Errno::LOOP))?;
+        let found =
+            if flags.contains(OFlags::NOFOLLOW) { root.resolve_nofollow(path) } else { root.resolve(path) };
+        let fd = found.map(OwnedFd::from).map_err(|e| Error::from(e).errno().unwrap_or(Errno::LOOP))?;
         let is_dir = || {
             rustix::fs::fstat(&fd).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
         };
@@ -108,10 +91,7 @@ impl RootDir {
     /// As [`RootDir::resolve`].
     pub fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let flags = OpenFlags::from_bits_retain((flags | OFlags::CLOEXEC).bits().into());
-        let file = self
-            .root
-            .open_subpath(path, flags)
-            .doing(|| path.display().to_string())?;
+        let file = self.root.open_subpath(path, flags).doing(|| path.display().to_string())?;
         Ok(OwnedFd::from(file))
     }
 
@@ -135,8 +115,7 @@ impl RootDir {
     ///
     /// Something in the way is no directory; the file system is read-only.
     pub fn ensure_dir(&self, path: &Path, mode: u32) -> Result<OwnedFd> {
-        self.ensure(path, &New::Dir(mode), MAX_LINKS)
-            .doing(|| format!("making directory {}", path.display()))
+        self.ensure(path, &New::Dir(mode), MAX_LINKS).doing(|| format!("making directory {}", path.display()))
     }
 
     /// Opens a directory that is reached without any link, making it if it is missing.
@@ -162,8 +141,7 @@ impl RootDir {
     ///
     /// As [`RootDir::ensure_dir`].
     pub fn ensure_file(&self, path: &Path, mode: u32) -> Result<OwnedFd> {
-        self.ensure(path, &New::File(mode), MAX_LINKS)
-            .doing(|| format!("making file {}", path.display()))
+        self.ensure(path, &New::File(mode), MAX_LINKS).doing(|| format!("making file {}", path.display()))
     }
 
     fn ensure(&self, path: &Path, new: &New, links: u32) -> Result<OwnedFd> {
@@ -195,11 +173,7 @@ impl RootDir {
 
 /// Where a link in `parent` leads. The kernel resolves the result within the root again, `..` included.
 fn follow(parent: &Path, target: &Path) -> PathBuf {
-    if target.is_absolute() {
-        target.to_owned()
-    } else {
-        parent.join(target)
-    }
+    if target.is_absolute() { target.to_owned() } else { parent.join(target) }
 }
 
 /// What is to be there.
@@ -248,9 +222,7 @@ impl New {
 ///
 /// Those of fstat(2).
 pub fn file_type(fd: BorrowedFd<'_>) -> Result<FileType> {
-    Ok(FileType::from_raw_mode(
-        rustix::fs::fstat(fd).on("fstat", "")?.st_mode,
-    ))
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd).on("fstat", "")?.st_mode))
 }
 
 #[cfg(test)]
@@ -274,17 +246,10 @@ mod tests {
         assert!(dir.path().join("a/b/c").is_dir());
         assert!(dir.path().join("a/x/file").is_file());
         assert_eq!(
-            root.ensure_dir(Path::new("/a/x/file/y"), 0o755)
-                .unwrap_err()
-                .errno(),
+            root.ensure_dir(Path::new("/a/x/file/y"), 0o755).unwrap_err().errno(),
             Some(Errno::NOTDIR)
         );
-        assert_eq!(
-            root.ensure_dir(Path::new("/a/x/file"), 0o755)
-                .unwrap_err()
-                .errno(),
-            Some(Errno::NOTDIR)
-        );
+        assert_eq!(root.ensure_dir(Path::new("/a/x/file"), 0o755).unwrap_err().errno(), Some(Errno::NOTDIR));
     }
 
     #[test]

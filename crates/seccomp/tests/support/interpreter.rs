@@ -22,7 +22,7 @@ impl Data {
             4 => self.arch,
             16..=60 => {
                 let value = self.args[usize::try_from((offset - 16) / 8).unwrap()];
-                half(value, offset % 8 == 0)
+                half(value, offset.is_multiple_of(8))
             }
             _ => panic!("load from offset {offset}"),
         }
@@ -60,19 +60,12 @@ pub fn verify(program: &[Insn]) {
         assert!(reached[at], "instruction {at} is dead");
         let mut leads_to = |distance: u32| {
             let target = at + 1 + usize::try_from(distance).unwrap();
-            assert!(
-                target < program.len(),
-                "instruction {at} jumps out of the program"
-            );
+            assert!(target < program.len(), "instruction {at} jumps out of the program");
             reached[target] = true;
         };
         match insn.code {
             Insn::LOAD => {
-                assert!(
-                    insn.k % 4 == 0 && insn.k < 64,
-                    "instruction {at} loads from {}",
-                    insn.k
-                );
+                assert!(insn.k.is_multiple_of(4) && insn.k < 64, "instruction {at} loads from {}", insn.k);
                 leads_to(0);
             }
             Insn::AND => leads_to(0),

@@ -4,7 +4,8 @@ use brig_seccomp::{Action, Arch, Condition, Op, Profile, Rule, Syscall};
 
 use super::interpreter::Data;
 
-const ENOSYS: u32 = 0x0005_0000 | 38;
+/// The verdict for calls that are newer than the profile.
+pub const ENOSYS: u32 = 0x0005_0000 | 38;
 const KILL: u32 = 0;
 
 /// First argument of socketcall(2) and of ipc(2) for what they stand for.
@@ -56,25 +57,13 @@ pub struct Way {
 /// All ways to call `name` on `arch`.
 pub fn ways(name: &str, arch: Arch) -> Vec<Way> {
     let number = |name| Syscall::from_name(name).and_then(|call| call.number(arch));
-    let direct = number(name).map(|number| Way {
-        number,
-        selector: None,
-    });
-    let socketcall = SOCKETCALL
-        .iter()
-        .position(|&call| call == name)
-        .map(|at| at as u64 + 1);
+    let direct = number(name).map(|number| Way { number, selector: None });
+    let socketcall = SOCKETCALL.iter().position(|&call| call == name).map(|at| at as u64 + 1);
     let ipc = IPC.iter().find(|(call, _)| *call == name).map(|&(_, call)| call);
     let behind = |multiplexer, call: Option<u64>| {
-        number(multiplexer).zip(call).map(|(number, call)| Way {
-            number,
-            selector: Some(call),
-        })
+        number(multiplexer).zip(call).map(|(number, call)| Way { number, selector: Some(call) })
     };
-    [direct, behind("socketcall", socketcall), behind("ipc", ipc)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [direct, behind("socketcall", socketcall), behind("ipc", ipc)].into_iter().flatten().collect()
 }
 
 /// What a call may get.
@@ -85,55 +74,121 @@ pub enum Verdict {
     OneOf(Vec<u32>),
 }
 
-/// The verdict before anything is said about new calls: what libseccomp's own program gives.
-pub fn by_rules(profile: &Profile<'_>, native: Arch, data: &Data) -> Verdict {
-    let default = profile.default_action.verdict();
-    let x32 = data.number & 0x4000_0000 != 0;
-    let in_filter = |arch: Arch| arch == native || profile.archs.contains(&arch);
-    let found = Arch::ALL.into_iter().find(|&arch| {
-        let right_half = match arch {
-            Arch::X86_64 => !x32,
-            Arch::X32 => x32,
-            _ => true,
-        };
-        arch.audit() == data.arch && in_filter(arch) && right_half
-    });
-    let Some(arch) = found else {
-        // -1 is what a tracer sets to have a call skipped; numbers with the sign bit alone count as x32.
-        let no_call = data.arch == Arch::X86_64.audit()
-            && (data.number == u32::MAX && in_filter(Arch::X86_64)
-                || data.number >= 0x8000_0000 && in_filter(Arch::X32));
-        return Verdict::One(if no_call { default } else { KILL });
-    };
-    if arch == Arch::X86_64 && data.number >= 0x8000_0000 && !in_filter(Arch::X32) {
-        return Verdict::One(KILL);
-    }
-
-    let mut matching = Vec::new();
-    for rule in profile
-        .rules
-        .iter()
-        .filter(|rule| rule.action.verdict() != default)
-    {
-        for name in rule.names {
-            for way in ways(name, arch)
-                .into_iter()
-                .filter(|way| way.number == data.number)
-            {
-                match matches(rule, way, data, arch) {
-                    Some(true) => return Verdict::One(rule.action.verdict()),
-                    Some(false) => matching.push(rule.action.verdict()),
-                    None => {}
-                }
-            }
+impl Verdict {
+    pub fn allows(&self, verdict: u32) -> bool {
+        match self {
+            Self::One(one) => *one == verdict,
+            Self::OneOf(several) => several.contains(&verdict),
         }
     }
-    matching.sort_unstable();
-    matching.dedup();
-    match matching[..] {
-        [] => Verdict::One(default),
-        [one] => Verdict::One(one),
-        _ => Verdict::OneOf(matching),
+}
+
+/// A profile, with the names looked up.
+pub struct Model<'a> {
+    default: Action,
+    archs: Vec<(Arch, Vec<Mention<'a>>)>,
+}
+
+/// A way to make a call that a rule names.
+#[derive(Clone, Copy)]
+pub struct Mention<'a> {
+    pub way: Way,
+    pub rule: &'a Rule<'a>,
+}
+
+impl<'a> Model<'a> {
+    pub fn new(profile: &'a Profile<'a>, native: Arch) -> Self {
+        let mut archs: Vec<Arch> = profile.archs.iter().copied().chain([native]).collect();
+        archs.sort_unstable();
+        archs.dedup();
+        let mentions = |arch| {
+            let named = profile.rules.iter().flat_map(|rule| rule.names.iter().map(move |name| (rule, name)));
+            named
+                .flat_map(|(rule, name)| ways(name, arch).into_iter().map(move |way| Mention { way, rule }))
+                .collect()
+        };
+        let archs = archs.into_iter().map(|arch| (arch, mentions(arch))).collect();
+        Self { default: profile.default_action, archs }
+    }
+
+    fn has(&self, arch: Arch) -> bool {
+        self.archs.iter().any(|(other, _)| *other == arch)
+    }
+
+    /// The architecture that a call is for, if it is one of the filter.
+    fn arch(&self, data: &Data) -> Option<&(Arch, Vec<Mention<'a>>)> {
+        let x32 = data.number & 0x4000_0000 != 0;
+        self.archs.iter().find(|(arch, _)| {
+            let right_half = match arch {
+                Arch::X86_64 => !x32,
+                Arch::X32 => x32,
+                _ => true,
+            };
+            arch.audit() == data.arch && right_half
+        })
+    }
+
+    /// The mentions of a call.
+    pub fn mentions(&self, data: &Data) -> impl Iterator<Item = Mention<'a>> {
+        let all = self.arch(data).map_or(&[][..], |(_, mentions)| mentions);
+        all.iter().filter(|mention| mention.way.number == data.number).copied()
+    }
+
+    /// All calls that rules are about: architecture and number.
+    pub fn numbers(&self) -> impl Iterator<Item = (Arch, u32)> {
+        self.archs.iter().flat_map(|(arch, all)| all.iter().map(|mention| (*arch, mention.way.number)))
+    }
+
+    /// The verdict before anything is said about new calls: what libseccomp's own program gives.
+    pub fn by_rules(&self, data: &Data) -> Verdict {
+        let default = self.default.verdict();
+        let Some(&(arch, _)) = self.arch(data) else {
+            // -1 is what a tracer sets to have a call skipped; numbers with the sign bit alone count as x32.
+            let no_call = data.arch == Arch::X86_64.audit()
+                && (data.number == u32::MAX && self.has(Arch::X86_64)
+                    || data.number >= 0x8000_0000 && self.has(Arch::X32));
+            return Verdict::One(if no_call { default } else { KILL });
+        };
+        if arch == Arch::X86_64 && data.number >= 0x8000_0000 && !self.has(Arch::X32) {
+            return Verdict::One(KILL);
+        }
+        let mut matching = Vec::new();
+        for Mention { way, rule } in self.mentions(data).filter(|mention| mention.rule.action != self.default)
+        {
+            match matches(rule, way, data, arch) {
+                Some(true) => return Verdict::One(rule.action.verdict()),
+                Some(false) => matching.push(rule.action.verdict()),
+                None => {}
+            }
+        }
+        matching.sort_unstable();
+        matching.dedup();
+        match matching[..] {
+            [] => Verdict::One(default),
+            [one] => Verdict::One(one),
+            _ => Verdict::OneOf(matching),
+        }
+    }
+
+    /// Whether the call is newer than the profile, and so gets ENOSYS before any rule is looked at.
+    pub fn is_newer(&self, data: &Data) -> bool {
+        if matches!(self.default, Action::Allow | Action::Log | Action::Trace(_)) {
+            return false;
+        }
+        let Some((arch, mentions)) = self.arch(data) else {
+            return false;
+        };
+        // ARM's private calls are a world of their own: below them only the others count.
+        let private = *arch == Arch::Arm && data.number < 0x000f_0000;
+        let numbers = mentions.iter().map(|mention| mention.way.number);
+        let newest = numbers.filter(|&number| !private || number < 0x000f_0000).max().unwrap_or(0);
+        let multiplexed = matches!(arch, Arch::S390 | Arch::S390x) && data.number == 0;
+        newest != 0 && (data.number > newest || multiplexed)
+    }
+
+    /// The verdict as a whole.
+    pub fn verdict(&self, data: &Data) -> Verdict {
+        if self.is_newer(data) { Verdict::One(ENOSYS) } else { self.by_rules(data) }
     }
 }
 
@@ -154,8 +209,7 @@ fn matches(rule: &Rule<'_>, way: Way, data: &Data, arch: Arch) -> Option<bool> {
     let always = if alternatives {
         all.iter().flatten().copied().reduce(|a, b| a || b)?
     } else {
-        all.into_iter()
-            .try_fold(true, |always, one| Some(always & one?))?
+        all.into_iter().try_fold(true, |always, one| Some(always & one?))?
     };
     Some(always && way.selector.is_none())
 }
@@ -177,44 +231,5 @@ fn holds(condition: &Condition, data: &Data, arch: Arch) -> Option<bool> {
 }
 
 fn low(value: u64, arch: Arch) -> u64 {
-    if arch.has_wide_args() {
-        value
-    } else {
-        value & 0xffff_ffff
-    }
-}
-
-/// Whether the call is newer than the profile, and so gets ENOSYS before any rule is looked at.
-pub fn is_newer(profile: &Profile<'_>, native: Arch, data: &Data) -> bool {
-    if matches!(
-        profile.default_action,
-        Action::Allow | Action::Log | Action::Trace(_)
-    ) {
-        return false;
-    }
-    let x32 = data.number & 0x4000_0000 != 0;
-    let Some(arch) = profile.archs.iter().copied().chain([native]).find(|&arch| {
-        arch.audit() == data.arch && (!matches!(arch, Arch::X86_64 | Arch::X32) || (arch == Arch::X32) == x32)
-    }) else {
-        return false;
-    };
-    let names = profile.rules.iter().flat_map(|rule| rule.names);
-    let numbers = names.flat_map(|name| ways(name, arch)).map(|way| way.number);
-    // ARM's private calls are a world of their own: below them only the others count.
-    let private = arch == Arch::Arm && data.number < 0x000f_0000;
-    let newest = numbers
-        .filter(|&number| !private || number < 0x000f_0000)
-        .max()
-        .unwrap_or(0);
-    let multiplexed = matches!(arch, Arch::S390 | Arch::S390x) && data.number == 0;
-    newest != 0 && (data.number > newest || multiplexed)
-}
-
-/// The verdict as a whole.
-pub fn verdict(profile: &Profile<'_>, native: Arch, data: &Data) -> Verdict {
-    if is_newer(profile, native, data) {
-        Verdict::One(ENOSYS)
-    } else {
-        by_rules(profile, native, data)
-    }
+    if arch.has_wide_args() { value } else { value & 0xffff_ffff }
 }

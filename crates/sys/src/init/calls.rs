@@ -113,13 +113,8 @@ pub fn raise_ambient(cap: u64) -> Result<(), Errno> {
 /// setgroups(2).
 pub fn set_groups(groups: Slice) -> Result<(), Errno> {
     // SAFETY: `groups` are `len` ids of four bytes in the data segment, which the kernel only reads.
-    answer(unsafe {
-        syscall6(
-            nr::SETGROUPS,
-            [groups.len as usize, groups.ptr as usize, 0, 0, 0, 0],
-        )
-    })
-    .map(drop)
+    answer(unsafe { syscall6(nr::SETGROUPS, [groups.len as usize, groups.ptr as usize, 0, 0, 0, 0]) })
+        .map(drop)
 }
 
 /// setresgid(2), all three ids.
@@ -148,13 +143,8 @@ pub fn set_capabilities(effective: u64, permitted: u64, inheritable: u64) -> Res
         (inheritable >> 32) as u32,
     ];
     // SAFETY: header and data have the layout of version 3 (two u32; two times three u32) and live across the call.
-    answer(unsafe {
-        syscall6(
-            nr::CAPSET,
-            [header.as_ptr() as usize, data.as_ptr() as usize, 0, 0, 0, 0],
-        )
-    })
-    .map(drop)
+    answer(unsafe { syscall6(nr::CAPSET, [header.as_ptr() as usize, data.as_ptr() as usize, 0, 0, 0, 0]) })
+        .map(drop)
 }
 
 /// seccomp(2), SECCOMP_SET_MODE_FILTER; a descriptor with SECCOMP_FILTER_FLAG_NEW_LISTENER, else 0.
@@ -164,17 +154,7 @@ pub fn load_filter(filter: Slice, flags: u32) -> Result<usize, Errno> {
     // SAFETY: `program` is a sock_fprog (little-endian: the low 16 bits of the first word are the length) for
     // `len` instructions in the data segment; both live across the call.
     answer(unsafe {
-        syscall6(
-            nr::SECCOMP,
-            [
-                SECCOMP_SET_MODE_FILTER,
-                flags as usize,
-                program.as_ptr() as usize,
-                0,
-                0,
-                0,
-            ],
-        )
+        syscall6(nr::SECCOMP, [SECCOMP_SET_MODE_FILTER, flags as usize, program.as_ptr() as usize, 0, 0, 0])
     })
 }
 
@@ -182,13 +162,8 @@ pub fn load_filter(filter: Slice, flags: u32) -> Result<usize, Errno> {
 pub fn open_proc_context() -> Result<i32, Errno> {
     const FSOPEN_CLOEXEC: usize = 1;
     // SAFETY: a live, NUL-terminated string.
-    answer(unsafe {
-        syscall6(
-            nr::FSOPEN,
-            [c"proc".as_ptr() as usize, FSOPEN_CLOEXEC, 0, 0, 0, 0],
-        )
-    })
-    .map(|fd| fd as i32)
+    answer(unsafe { syscall6(nr::FSOPEN, [c"proc".as_ptr() as usize, FSOPEN_CLOEXEC, 0, 0, 0, 0]) })
+        .map(|fd| fd as i32)
 }
 
 /// chdir(2).
@@ -233,12 +208,7 @@ pub fn fork(pidfd: &mut i32) -> Result<usize, Errno> {
 fn clone(flags: usize, pidfd: &mut i32) -> Result<usize, Errno> {
     // SAFETY: without CLONE_VM and with stack 0 the child goes on in a copy of this address space and stack; there is
     // one thread, and no lock. `pidfd` is where the kernel writes the descriptor.
-    answer(unsafe {
-        syscall6(
-            nr::CLONE,
-            [flags, 0, core::ptr::from_mut(pidfd) as usize, 0, 0, 0],
-        )
-    })
+    answer(unsafe { syscall6(nr::CLONE, [flags, 0, core::ptr::from_mut(pidfd) as usize, 0, 0, 0]) })
 }
 
 /// execve(2); returns only with an errno.
@@ -255,10 +225,7 @@ pub fn executable(path: u64) -> Result<(), Errno> {
     let mut stat = [0_u8; 256];
     // SAFETY: `path` is a NUL-terminated string of the data segment; struct stat is smaller than the buffer.
     answer(unsafe {
-        syscall6(
-            nr::NEWFSTATAT,
-            [AT_FDCWD, path as usize, stat.as_mut_ptr() as usize, 0, 0, 0],
-        )
+        syscall6(nr::NEWFSTATAT, [AT_FDCWD, path as usize, stat.as_mut_ptr() as usize, 0, 0, 0])
     })?;
     if field_u32(&stat, MODE_OFFSET) & S_IFMT == S_IFDIR {
         return Err(EISDIR);
@@ -309,34 +276,19 @@ pub fn set_cloexec(fd: i32) {
 /// write(2) of bytes of the data segment.
 pub fn write(fd: i32, bytes: Slice) -> Result<usize, Errno> {
     // SAFETY: `bytes` lie in the data segment.
-    answer(unsafe {
-        syscall6(
-            nr::WRITE,
-            [fd as usize, bytes.ptr as usize, bytes.len as usize, 0, 0, 0],
-        )
-    })
+    answer(unsafe { syscall6(nr::WRITE, [fd as usize, bytes.ptr as usize, bytes.len as usize, 0, 0, 0]) })
 }
 
 /// write(2).
 pub fn write_bytes(fd: i32, bytes: &[u8]) -> Result<usize, Errno> {
     // SAFETY: a live slice.
-    answer(unsafe {
-        syscall6(
-            nr::WRITE,
-            [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0],
-        )
-    })
+    answer(unsafe { syscall6(nr::WRITE, [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) })
 }
 
 /// read(2).
 pub fn read(fd: i32, buf: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: a live slice, of which the kernel fills at most the length.
-    answer(unsafe {
-        syscall6(
-            nr::READ,
-            [fd as usize, buf.as_mut_ptr() as usize, buf.len(), 0, 0, 0],
-        )
-    })
+    answer(unsafe { syscall6(nr::READ, [fd as usize, buf.as_mut_ptr() as usize, buf.len(), 0, 0, 0]) })
 }
 
 /// Reads one byte; `None` at the end or on an error.
@@ -376,18 +328,9 @@ pub fn send_with_fd(socket: i32, bytes: &[u8], fd: i32) {
         controllen: usize,
         flags: usize,
     }
-    let iov = Iov {
-        base: bytes.as_ptr() as usize,
-        len: bytes.len(),
-    };
+    let iov = Iov { base: bytes.as_ptr() as usize, len: bytes.len() };
     // SOL_SOCKET, SCM_RIGHTS; the length does not count the padding.
-    let control = Control {
-        len: 20,
-        level: 1,
-        kind: 1,
-        fd,
-        pad: 0,
-    };
+    let control = Control { len: 20, level: 1, kind: 1, fd, pad: 0 };
     let msg = Msg {
         name: 0,
         namelen: 0,
@@ -400,17 +343,7 @@ pub fn send_with_fd(socket: i32, bytes: &[u8], fd: i32) {
     const MSG_NOSIGNAL: usize = 0x4000;
     // SAFETY: `msg` has the layout of struct msghdr on 64-bit Linux, and all that it points to lives across the call.
     unsafe {
-        syscall6(
-            nr::SENDMSG,
-            [
-                socket as usize,
-                core::ptr::from_ref(&msg) as usize,
-                MSG_NOSIGNAL,
-                0,
-                0,
-                0,
-            ],
-        )
+        syscall6(nr::SENDMSG, [socket as usize, core::ptr::from_ref(&msg) as usize, MSG_NOSIGNAL, 0, 0, 0])
     };
 }
 
@@ -444,19 +377,9 @@ extern "C" fn exit_by_signal(signal: i32) {
 fn sigaction(signal: usize, handler: usize) {
     // The handler never returns, so there is nothing to restore; the kernel of x86-64 wants the flag all the same.
     const SA_RESTORER: usize = 0x0400_0000;
-    let action = SigAction {
-        handler,
-        flags: SA_RESTORER,
-        restorer: 0,
-        mask: 0,
-    };
+    let action = SigAction { handler, flags: SA_RESTORER, restorer: 0, mask: 0 };
     // SAFETY: `action` has the layout of the kernel's struct sigaction and lives across the call.
-    unsafe {
-        syscall6(
-            nr::RT_SIGACTION,
-            [signal, core::ptr::from_ref(&action) as usize, 0, 8, 0, 0],
-        )
-    };
+    unsafe { syscall6(nr::RT_SIGACTION, [signal, core::ptr::from_ref(&action) as usize, 0, 8, 0, 0]) };
 }
 
 /// Ends with status 128 + N on this signal.

@@ -37,10 +37,7 @@ struct Stream {
 
 impl Default for Stream {
     fn default() -> Self {
-        Self {
-            kept: [0; KEPT],
-            len: 0,
-        }
+        Self { kept: [0; KEPT], len: 0 }
     }
 }
 
@@ -52,21 +49,11 @@ struct Output {
 
 /// One message: head, a length of two bytes, standard output, standard error.
 fn report(channel: i32, why: Fault, output: &Output) {
-    let head = Head {
-        tag: Tag::Failed as u16,
-        step: why.step as u16,
-        errno: why.errno,
-        value: why.value,
-    };
+    let head = Head { tag: Tag::Failed as u16, step: why.step as u16, errno: why.errno, value: why.value };
     let mut text = [0_u8; HEAD_LEN + TEXT_MAX];
     let mut used = 0;
     let length = (output.out.len as u16).to_ne_bytes();
-    for part in [
-        head.encode().as_slice(),
-        &length,
-        output.out.bytes(),
-        output.err.bytes(),
-    ] {
+    for part in [head.encode().as_slice(), &length, output.out.bytes(), output.err.bytes()] {
         for (to, from) in text.iter_mut().skip(used).zip(part) {
             *to = *from;
         }
@@ -100,7 +87,7 @@ impl Stream {
     }
 }
 
-/// A failed hook: the step, an errno, a wait status.
+/// A failed hook: the step, an errno, a wait status or, where it took too long, the seconds that it had.
 type HookFault = (Step, Errno, i32);
 
 fn run(p: &Params, hook: &Hook, output: &mut Output) -> Result<(), HookFault> {
@@ -135,13 +122,9 @@ fn run(p: &Params, hook: &Hook, output: &mut Output) -> Result<(), HookFault> {
         return Err((Step::HookSpawn, i32::from_ne_bytes(errno), 0));
     }
     if !in_time {
-        return Err((Step::HookTimeout, 0, status));
+        return Err((Step::HookTimeout, 0, (hook.timeout_ms / 1000) as i32));
     }
-    if status == 0 {
-        Ok(())
-    } else {
-        Err((Step::HookFailed, 0, status))
-    }
+    if status == 0 { Ok(()) } else { Err((Step::HookFailed, 0, status)) }
 }
 
 /// The hook's side of the clone.
@@ -200,52 +183,22 @@ fn talk(
     output: &mut Output,
 ) -> bool {
     let mut digits = [0_u8; 20];
-    let mut input = Input {
-        parts: [p.state_before_pid, own_pid(&mut digits), p.state_after_pid],
-    };
+    let mut input = Input { parts: [p.state_before_pid, own_pid(&mut digits), p.state_after_pid] };
     let mut fds = [
-        PollFd {
-            fd: stdin,
-            events: POLLOUT,
-            revents: 0,
-        },
-        PollFd {
-            fd: stdout,
-            events: POLLIN,
-            revents: 0,
-        },
-        PollFd {
-            fd: stderr,
-            events: POLLIN,
-            revents: 0,
-        },
-        PollFd {
-            fd: pidfd,
-            events: POLLIN,
-            revents: 0,
-        },
+        PollFd { fd: stdin, events: POLLOUT, revents: 0 },
+        PollFd { fd: stdout, events: POLLIN, revents: 0 },
+        PollFd { fd: stderr, events: POLLIN, revents: 0 },
+        PollFd { fd: pidfd, events: POLLIN, revents: 0 },
     ];
     // The kernel counts this down from call to call.
-    let mut left = [
-        (hook.timeout_ms / 1000) as i64,
-        (hook.timeout_ms % 1000 * 1_000_000) as i64,
-    ];
-    let timeout = if hook.timeout_ms == 0 {
-        0
-    } else {
-        left.as_mut_ptr() as usize
-    };
+    let mut left = [(hook.timeout_ms / 1000) as i64, (hook.timeout_ms % 1000 * 1_000_000) as i64];
+    let timeout = if hook.timeout_ms == 0 { 0 } else { left.as_mut_ptr() as usize };
     nonblocking(stdin);
     nonblocking(stdout);
     nonblocking(stderr);
     loop {
         // SAFETY: four pollfd, a timespec or null, no signal mask.
-        let n = unsafe {
-            syscall6(
-                nr::PPOLL,
-                [fds.as_mut_ptr() as usize, fds.len(), timeout, 0, 8, 0],
-            )
-        };
+        let n = unsafe { syscall6(nr::PPOLL, [fds.as_mut_ptr() as usize, fds.len(), timeout, 0, 8, 0]) };
         if n == 0 {
             return false;
         }
@@ -307,10 +260,7 @@ fn own_pid(digits: &mut [u8; 20]) -> Slice {
             break;
         }
     }
-    Slice {
-        ptr: digits.as_ptr() as u64 + (20 - len),
-        len,
-    }
+    Slice { ptr: digits.as_ptr() as u64 + (20 - len), len }
 }
 
 fn pipe(flags: usize) -> Result<(i32, i32), Errno> {
@@ -318,11 +268,7 @@ fn pipe(flags: usize) -> Result<(i32, i32), Errno> {
     // SAFETY: the kernel writes two descriptors.
     let ret = unsafe { syscall6(nr::PIPE2, [fds.as_mut_ptr() as usize, flags, 0, 0, 0, 0]) };
     let [read, write] = fds;
-    if ret < 0 {
-        Err(-ret as Errno)
-    } else {
-        Ok((read, write))
-    }
+    if ret < 0 { Err(-ret as Errno) } else { Ok((read, write)) }
 }
 
 fn nonblocking(fd: i32) {
@@ -342,10 +288,7 @@ fn wait(pidfd: i32) -> i32 {
     let mut info = [0_i32; 32];
     // SAFETY: siginfo_t is 128 bytes, the buffer's size.
     while unsafe {
-        syscall6(
-            nr::WAITID,
-            [P_PIDFD, pidfd as usize, info.as_mut_ptr() as usize, WEXITED, 0, 0],
-        )
+        syscall6(nr::WAITID, [P_PIDFD, pidfd as usize, info.as_mut_ptr() as usize, WEXITED, 0, 0])
     } == -(EINTR as isize)
     {}
     const CLD_EXITED: i32 = 1;

@@ -78,10 +78,7 @@ impl Data {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Slice {
-        let slice = Slice {
-            ptr: self.address(),
-            len: bytes.len() as u64,
-        };
+        let slice = Slice { ptr: self.address(), len: bytes.len() as u64 };
         self.bytes.extend_from_slice(bytes);
         slice
     }
@@ -99,10 +96,7 @@ impl Data {
         for address in addresses {
             self.put(&address.to_ne_bytes());
         }
-        Slice {
-            ptr: at,
-            len: list.len() as u64,
-        }
+        Slice { ptr: at, len: list.len() as u64 }
     }
 }
 
@@ -123,14 +117,9 @@ impl InitSpec {
     }
 
     fn data_segment(&self) -> Vec<u8> {
-        let mut data = Data {
-            bytes: vec![0; size_of::<Params>()],
-        };
+        let mut data = Data { bytes: vec![0; size_of::<Params>()] };
         let groups: Vec<u8> = self.groups.iter().flat_map(|g| g.to_ne_bytes()).collect();
-        let mut p = Params {
-            magic: MAGIC,
-            ..self.params
-        };
+        let mut p = Params { magic: MAGIC, ..self.params };
         data.align();
         p.filter = data.put(&self.filter);
         p.filter.len /= 8;
@@ -171,10 +160,7 @@ impl InitSpec {
                 data.put(&word.to_ne_bytes());
             }
         }
-        Slice {
-            ptr: at,
-            len: hooks.len() as u64,
-        }
+        Slice { ptr: at, len: hooks.len() as u64 }
     }
 
     /// Puts the executable where nobody can change it: a sealed memfd, or where the kernel refuses executable memfds
@@ -200,13 +186,7 @@ const MFD_EXEC: MemfdFlags = MemfdFlags::from_bits_retain(0x10);
 fn memfd(image: &[u8]) -> Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd = rustix::fs::memfd_create(c"brig-init", flags | MFD_EXEC)
-        .or_else(|e| {
-            if e == Errno::INVAL {
-                rustix::fs::memfd_create(c"brig-init", flags)
-            } else {
-                Err(e)
-            }
-        })
+        .or_else(|e| if e == Errno::INVAL { rustix::fs::memfd_create(c"brig-init", flags) } else { Err(e) })
         .map_err(|e| SysError::new("memfd_create", "the init program", e))?;
     write_all(fd.as_fd(), image).on("write", "the init program")?;
     rustix::fs::fcntl_add_seals(
@@ -272,11 +252,7 @@ fn elf_header(text: u64, data_offset: u64, data: u64) -> Vec<u8> {
         }
     };
     segment(PT_LOAD, READ | EXECUTE, [0, BASE, BASE, text, text, PAGE as u64]);
-    segment(
-        PT_LOAD,
-        READ | WRITE,
-        [data_offset, DATA_BASE, DATA_BASE, data, data, PAGE as u64],
-    );
+    segment(PT_LOAD, READ | WRITE, [data_offset, DATA_BASE, DATA_BASE, data, data, PAGE as u64]);
     segment(PT_GNU_STACK, READ | WRITE, [0, 0, 0, 0, 0, 16]);
     h
 }

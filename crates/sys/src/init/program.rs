@@ -29,11 +29,7 @@ pub struct Fault {
 
 /// Makes a [`Fault`] out of a failed call.
 pub fn fault(step: Step) -> impl Fn(Errno) -> Fault {
-    move |errno| Fault {
-        step,
-        errno,
-        value: 0,
-    }
+    move |errno| Fault { step, errno, value: 0 }
 }
 
 /// Runs the program; never returns.
@@ -90,11 +86,7 @@ fn become_container(p: &Params, channel: &mut i32) -> Result<core::convert::Infa
     call::set_cloexec(*channel);
     hooks::run_all(p, *channel)?;
     let errno = call::execve(program, p.argv, p.envp);
-    Err(Fault {
-        step: Step::Exec,
-        errno,
-        value: 0,
-    })
+    Err(Fault { step: Step::Exec, errno, value: 0 })
 }
 
 /// Ties this process to brig until the container counts as created (promise 2).
@@ -120,20 +112,9 @@ fn load_filter(p: &Params) -> Done {
     let fd = call::load_filter(p.filter, p.filter_flags).map_err(fault(Step::LoadFilter))?;
     if p.flags & FLAG_LISTENER != 0 {
         // brig takes the listener out of this process by pidfd_getfd and answers when the agent has it.
-        send(
-            p.sync_fd,
-            Head {
-                tag: Tag::Listener as u16,
-                value: fd as i64,
-                ..Head::default()
-            },
-        );
+        send(p.sync_fd, Head { tag: Tag::Listener as u16, value: fd as i64, ..Head::default() });
         if call::read_byte(p.sync_fd) != Some(GO) {
-            return Err(Fault {
-                step: Step::ParentDied,
-                errno: 0,
-                value: 0,
-            });
+            return Err(Fault { step: Step::ParentDied, errno: 0, value: 0 });
         }
         call::close(fd as i32);
     }
@@ -175,11 +156,7 @@ fn change_directory(p: &Params) -> Done {
     }
     call::chdir(p.late_cwd).map_err(fault(Step::Chdir))?;
     if call::cwd_is_outside() {
-        return Err(Fault {
-            step: Step::CwdOutside,
-            errno: 0,
-            value: 0,
-        });
+        return Err(Fault { step: Step::CwdOutside, errno: 0, value: 0 });
     }
     Ok(())
 }
@@ -191,11 +168,7 @@ fn enter_pid_namespace(p: &Params) -> Done {
     let mut pidfd = -1;
     let pid = call::clone_sibling(&mut pidfd).map_err(fault(Step::Clone))?;
     if pid != 0 {
-        let head = Head {
-            tag: Tag::Cloned as u16,
-            value: pid as i64,
-            ..Head::default()
-        };
+        let head = Head { tag: Tag::Cloned as u16, value: pid as i64, ..Head::default() };
         call::send_with_fd(p.sync_fd, &head.encode(), pidfd);
         call::exit(0);
     }
@@ -211,10 +184,7 @@ fn enter_pid_namespace(p: &Params) -> Done {
 /// procfs shows the pid namespace of the process that opens its context, so this one opens it for brig and ends.
 fn send_proc_context(p: &Params) -> Done {
     let fd = call::open_proc_context().map_err(fault(Step::ProcContext))?;
-    let head = Head {
-        tag: Tag::ProcContext as u16,
-        ..Head::default()
-    };
+    let head = Head { tag: Tag::ProcContext as u16, ..Head::default() };
     call::send_with_fd(p.sync_fd, &head.encode(), fd);
     call::exit(0)
 }
@@ -230,11 +200,7 @@ fn look_up(p: &Params) -> Result<u64, Fault> {
             Err(_) => {}
         }
     }
-    Err(Fault {
-        step: Step::Lookup,
-        errno: seen,
-        value: 0,
-    })
+    Err(Fault { step: Step::Lookup, errno: seen, value: 0 })
 }
 
 /// Says that everything is done and waits until the container counts as created.
@@ -247,13 +213,7 @@ fn wait_for_brig(p: &Params) -> Done {
     }
     // From here on brig's end is seen on the channel, which is closed with brig and tells more than a signal: whether the record was replaced before.
     call::set_parent_death_signal(0);
-    send(
-        p.sync_fd,
-        Head {
-            tag: Tag::Ready as u16,
-            ..Head::default()
-        },
-    );
+    send(p.sync_fd, Head { tag: Tag::Ready as u16, ..Head::default() });
     if call::read_byte(p.sync_fd) == Some(GO) {
         return Ok(());
     }
@@ -283,11 +243,6 @@ fn send(fd: i32, head: Head) {
 fn report(channel: i32, why: Fault) {
     send(
         channel,
-        Head {
-            tag: Tag::Failed as u16,
-            step: why.step as u16,
-            errno: why.errno,
-            value: why.value,
-        },
+        Head { tag: Tag::Failed as u16, step: why.step as u16, errno: why.errno, value: why.value },
     );
 }

@@ -6,37 +6,29 @@ use crate::devices::interpret::{Request, all_reachable, run};
 
 /// The meaning of a list of rules, as plainly as it can be said.
 fn oracle(rules: &[DeviceRule], request: Request) -> bool {
-    [Access::READ, Access::WRITE, Access::MKNOD]
-        .into_iter()
-        .all(|bit| {
-            request.access.intersection(bit).is_empty()
-                || rules
-                    .iter()
-                    .rev()
-                    .find(|rule| {
-                        let number =
-                            |asked: Option<i64>, is: u32| asked.is_none_or(|n| n < 0 || n == i64::from(is));
-                        let kind = match rule.kind.as_str() {
-                            "c" => request.kind == Kind::Char,
-                            "b" => request.kind == Kind::Block,
-                            _ => true,
-                        };
-                        kind && number(rule.major, request.major)
-                            && number(rule.minor, request.minor)
-                            && rule.access.contains(&bit.to_string())
-                    })
-                    .is_some_and(|rule| rule.allow)
-        })
+    [Access::READ, Access::WRITE, Access::MKNOD].into_iter().all(|bit| {
+        request.access.intersection(bit).is_empty()
+            || rules
+                .iter()
+                .rev()
+                .find(|rule| {
+                    let number =
+                        |asked: Option<i64>, is: u32| asked.is_none_or(|n| n < 0 || n == i64::from(is));
+                    let kind = match rule.kind.as_str() {
+                        "c" => request.kind == Kind::Char,
+                        "b" => request.kind == Kind::Block,
+                        _ => true,
+                    };
+                    kind && number(rule.major, request.major)
+                        && number(rule.minor, request.minor)
+                        && rule.access.contains(&bit.to_string())
+                })
+                .is_some_and(|rule| rule.allow)
+    })
 }
 
 fn rule(allow: bool, kind: &str, major: i64, minor: i64, access: &str) -> DeviceRule {
-    DeviceRule {
-        allow,
-        kind: kind.into(),
-        major: Some(major),
-        minor: Some(minor),
-        access: access.into(),
-    }
+    DeviceRule { allow, kind: kind.into(), major: Some(major), minor: Some(minor), access: access.into() }
 }
 
 fn verdict(rules: &[DeviceRule], request: Request) -> bool {
@@ -45,15 +37,7 @@ fn verdict(rules: &[DeviceRule], request: Request) -> bool {
 }
 
 fn ask(rules: &[DeviceRule], kind: Kind, major: u32, minor: u32, access: Access) -> bool {
-    verdict(
-        rules,
-        Request {
-            kind,
-            major,
-            minor,
-            access,
-        },
-    )
+    verdict(rules, Request { kind, major, minor, access })
 }
 
 const READ_WRITE: Access = Access::READ.union(Access::WRITE);
@@ -73,13 +57,7 @@ fn nothing_denied_needs_no_program() {
 #[test]
 fn the_default_is_no() {
     assert!(!ask(&[], Kind::Char, 1, 3, Access::READ));
-    assert!(!ask(
-        &[rule(true, "c", 1, 3, "r")],
-        Kind::Char,
-        1,
-        5,
-        Access::READ
-    ));
+    assert!(!ask(&[rule(true, "c", 1, 3, "r")], Kind::Char, 1, 5, Access::READ));
 }
 
 #[test]
@@ -124,10 +102,8 @@ fn large_numbers() {
 fn too_many_rules_are_an_error() {
     let rules: Vec<_> = (0..20_000).map(|minor| rule(true, "c", 1, minor, "r")).collect();
     // 4 instructions each: more than a jump can pass over.
-    let policy = Policy {
-        default_allow: false,
-        rules: rules.iter().map(|r| Rule::parse(r, 0).unwrap()[0]).collect(),
-    };
+    let policy =
+        Policy { default_allow: false, rules: rules.iter().map(|r| Rule::parse(r, 0).unwrap()[0]).collect() };
     assert!(compile(&policy).is_err());
 }
 
@@ -154,12 +130,7 @@ fn requests() -> impl Iterator<Item = Request> {
     [Kind::Block, Kind::Char].into_iter().flat_map(move |kind| {
         (0..5).flat_map(move |major| {
             (0..5).flat_map(move |minor| {
-                all.into_iter().map(move |access| Request {
-                    kind,
-                    major,
-                    minor,
-                    access,
-                })
+                all.into_iter().map(move |access| Request { kind, major, minor, access })
             })
         })
     })

@@ -20,10 +20,7 @@ fn rules(text: &[&str]) -> Vec<DeviceRule> {
 }
 
 fn shown(rules: &[Rule]) -> Vec<String> {
-    rules
-        .iter()
-        .map(|rule| format!("{}{rule}", if rule.allow { '+' } else { '-' }))
-        .collect()
+    rules.iter().map(|rule| format!("{}{rule}", if rule.allow { '+' } else { '-' })).collect()
 }
 
 #[test]
@@ -70,22 +67,10 @@ fn v1_holes_are_refused() {
 #[test]
 fn nonsense_is_refused_by_name() {
     for (rule, text) in [
-        (
-            "+z 1:1 r",
-            "linux.resources.devices[0].type: invalid cgroup device type \"z\"",
-        ),
-        (
-            "+c 1:1 ",
-            "linux.resources.devices[0].access: device access at 0 field cannot be empty",
-        ),
-        (
-            "+c 1:1 x",
-            "linux.resources.devices[0].access: invalid device access \"x\"",
-        ),
-        (
-            "+c 4294967296:1 r",
-            "linux.resources.devices[0].major: invalid device number: 4294967296",
-        ),
+        ("+z 1:1 r", "linux.resources.devices[0].type: invalid cgroup device type \"z\""),
+        ("+c 1:1 ", "linux.resources.devices[0].access: device access at 0 field cannot be empty"),
+        ("+c 1:1 x", "linux.resources.devices[0].access: invalid device access \"x\""),
+        ("+c 4294967296:1 r", "linux.resources.devices[0].major: invalid device number: 4294967296"),
     ] {
         assert_eq!(Policy::new(&rules(&[rule])).unwrap_err().to_string(), text);
     }

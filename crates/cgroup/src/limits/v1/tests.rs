@@ -3,17 +3,11 @@ use super::*;
 /// `file=value` of each write.
 fn writes(json: &str) -> Vec<String> {
     let converted = convert(&serde_json::from_str(json).unwrap()).unwrap();
-    converted
-        .writes
-        .iter()
-        .map(|write| format!("{}={}", write.file, write.value))
-        .collect()
+    converted.writes.iter().map(|write| format!("{}={}", write.file, write.value)).collect()
 }
 
 fn refused(json: &str) -> String {
-    convert(&serde_json::from_str(json).unwrap())
-        .unwrap_err()
-        .to_string()
+    convert(&serde_json::from_str(json).unwrap()).unwrap_err().to_string()
 }
 
 #[test]
@@ -32,22 +26,13 @@ fn memory() {
             r#"{"limit":1024,"swap":2048}"#,
             &["memory.limit_in_bytes=1024", "memory.memsw.limit_in_bytes=2048"],
         ),
-        (
-            r#"{"limit":-1}"#,
-            &["memory.limit_in_bytes=-1", "memory.memsw.limit_in_bytes=-1"],
-        ),
-        (
-            r#"{"limit":-1,"swap":4096}"#,
-            &["memory.limit_in_bytes=-1", "memory.memsw.limit_in_bytes=4096"],
-        ),
+        (r#"{"limit":-1}"#, &["memory.limit_in_bytes=-1", "memory.memsw.limit_in_bytes=-1"]),
+        (r#"{"limit":-1,"swap":4096}"#, &["memory.limit_in_bytes=-1", "memory.memsw.limit_in_bytes=4096"]),
         (r#"{"swap":-1}"#, &["memory.memsw.limit_in_bytes=-1"]),
         (r#"{"reservation":512}"#, &["memory.soft_limit_in_bytes=512"]),
         (r#"{"swappiness":0}"#, &["memory.swappiness=0"]),
         (r#"{"disableOOMKiller":true}"#, &["memory.oom_control=1"]),
-        (
-            r#"{"disableOOMKiller":false,"kernel":1,"kernelTCP":1,"useHierarchy":true}"#,
-            &[],
-        ),
+        (r#"{"disableOOMKiller":false,"kernel":1,"kernelTCP":1,"useHierarchy":true}"#, &[]),
     ] {
         assert_eq!(writes(&format!(r#"{{"memory":{json}}}"#)), expected, "{json}");
     }
@@ -108,10 +93,7 @@ fn an_idle_cgroup_has_no_shares() {
 #[test]
 fn pids() {
     for (limit, value) in [("7", "7"), ("0", "1"), ("-1", "max"), ("-9", "max")] {
-        assert_eq!(
-            writes(&format!(r#"{{"pids":{{"limit":{limit}}}}}"#)),
-            [format!("pids.max={value}")]
-        );
+        assert_eq!(writes(&format!(r#"{{"pids":{{"limit":{limit}}}}}"#)), [format!("pids.max={value}")]);
     }
 }
 
@@ -138,14 +120,8 @@ fn block_io() {
     let Missing::Instead(other) = &converted.writes[0].missing else {
         panic!("no other file for the weight");
     };
-    assert_eq!(
-        (other.file.as_ref(), other.value.as_str()),
-        ("blkio.bfq.weight", "100")
-    );
-    assert_eq!(
-        converted.writes[5].source,
-        "linux.resources.blockIO.throttleWriteBpsDevice[0].rate"
-    );
+    assert_eq!((other.file.as_ref(), other.value.as_str()), ("blkio.bfq.weight", "100"));
+    assert_eq!(converted.writes[5].source, "linux.resources.blockIO.throttleWriteBpsDevice[0].rate");
 }
 
 #[test]
@@ -175,21 +151,12 @@ fn unified_is_for_v2() {
 
 #[test]
 fn old_values_go_back() {
-    let write = |shape| Write {
-        shape,
-        ..Write::new("x", "x", "8:0 5", "x")
-    };
-    let keyed = write(Shape::Keyed {
-        key: "8:0".into(),
-        reset: "8:0 0".into(),
-    });
+    let write = |shape| Write { shape, ..Write::new("x", "x", "8:0 5", "x") };
+    let keyed = write(Shape::Keyed { key: "8:0".into(), reset: "8:0 0".into() });
     assert_eq!(keyed.undo("8:16 1\n8:0 7\n"), ["8:0 7"]);
     assert_eq!(keyed.undo("8:16 1\n"), ["8:0 0"]);
     assert!(keyed.is_in_effect("8:0 5\n"));
-    let oom = Write {
-        value: "1".into(),
-        ..write(Shape::OomControl)
-    };
+    let oom = Write { value: "1".into(), ..write(Shape::OomControl) };
     assert_eq!(oom.undo("oom_kill_disable 0\nunder_oom 0\n"), ["0"]);
     assert!(oom.is_in_effect("oom_kill_disable 1\n"));
     let whole = write(Shape::Whole);

@@ -4,11 +4,7 @@ use super::*;
 
 fn writes_over(json: &str, cpu_max: Option<&str>) -> Vec<String> {
     let converted = convert(&serde_json::from_str(json).unwrap(), cpu_max).unwrap();
-    converted
-        .writes
-        .iter()
-        .map(|write| format!("{}={}", write.file, write.value))
-        .collect()
+    converted.writes.iter().map(|write| format!("{}={}", write.file, write.value)).collect()
 }
 
 fn writes(json: &str) -> Vec<String> {
@@ -16,9 +12,7 @@ fn writes(json: &str) -> Vec<String> {
 }
 
 fn refused(json: &str) -> String {
-    convert(&serde_json::from_str(json).unwrap(), None)
-        .unwrap_err()
-        .to_string()
+    convert(&serde_json::from_str(json).unwrap(), None).unwrap_err().to_string()
 }
 
 #[test]
@@ -32,27 +26,12 @@ fn nothing_asked_nothing_written() {
 fn memory_and_swap() {
     for (json, expected) in [
         (r#"{"limit":1024}"#, &["memory.max=1024"][..]),
-        (
-            r#"{"limit":1024,"swap":3072}"#,
-            &["memory.swap.max=2048", "memory.max=1024"],
-        ),
-        (
-            r#"{"limit":1024,"swap":1024}"#,
-            &["memory.swap.max=0", "memory.max=1024"],
-        ),
-        (
-            r#"{"limit":1024,"swap":-1}"#,
-            &["memory.swap.max=max", "memory.max=1024"],
-        ),
+        (r#"{"limit":1024,"swap":3072}"#, &["memory.swap.max=2048", "memory.max=1024"]),
+        (r#"{"limit":1024,"swap":1024}"#, &["memory.swap.max=0", "memory.max=1024"]),
+        (r#"{"limit":1024,"swap":-1}"#, &["memory.swap.max=max", "memory.max=1024"]),
         (r#"{"limit":-1}"#, &["memory.swap.max=max", "memory.max=max"]),
-        (
-            r#"{"limit":-1,"swap":0}"#,
-            &["memory.swap.max=max", "memory.max=max"],
-        ),
-        (
-            r#"{"limit":-1,"swap":4096}"#,
-            &["memory.swap.max=4096", "memory.max=max"],
-        ),
+        (r#"{"limit":-1,"swap":0}"#, &["memory.swap.max=max", "memory.max=max"]),
+        (r#"{"limit":-1,"swap":4096}"#, &["memory.swap.max=4096", "memory.max=max"]),
         (r#"{"swap":-1}"#, &["memory.swap.max=max"]),
         (r#"{"reservation":512}"#, &["memory.low=512"]),
         (r#"{"reservation":-1}"#, &["memory.low=max"]),
@@ -61,10 +40,7 @@ fn memory_and_swap() {
     }
     for (json, text) in [
         (r#"{"swap":1}"#, "unable to set swap limit without memory limit"),
-        (
-            r#"{"limit":2,"swap":1}"#,
-            "memory+swap limit should be >= memory limit",
-        ),
+        (r#"{"limit":2,"swap":1}"#, "memory+swap limit should be >= memory limit"),
         (r#"{"limit":2,"swap":-2}"#, "invalid memory value: -2"),
     ] {
         assert_eq!(
@@ -110,11 +86,7 @@ fn cpu_max() {
         (r#"{"quota":5000}"#, None, "5000 100000"),
         (r#"{"quota":5000}"#, Some("max 20000\n"), "5000 20000"),
         (r#"{"quota":-1}"#, Some("7000 20000\n"), "max 20000"),
-        (
-            r#"{"quota":-1,"period":10000}"#,
-            Some("7000 20000\n"),
-            "max 10000",
-        ),
+        (r#"{"quota":-1,"period":10000}"#, Some("7000 20000\n"), "max 10000"),
         (r#"{"period":10000}"#, None, "max 10000"),
         (r#"{"period":10000}"#, Some("7000 20000\n"), "7000 10000"),
     ] {
@@ -195,11 +167,7 @@ fn what_v2_lacks_is_reported() {
     )
     .unwrap();
     assert!(converted.writes.is_empty());
-    let sources: Vec<_> = converted
-        .skipped
-        .iter()
-        .map(|skipped| skipped.source.as_str())
-        .collect();
+    let sources: Vec<_> = converted.skipped.iter().map(|skipped| skipped.source.as_str()).collect();
     assert_eq!(
         sources,
         [
@@ -220,16 +188,10 @@ fn unified() {
         writes(r#"{"unified":{"io.max":"8:0 rbps=1\n8:16 wbps=2\n","cpu.weight":"7"}}"#),
         ["cpu.weight=7", "io.max=8:0 rbps=1", "io.max=8:16 wbps=2"]
     );
-    let converted = convert(
-        &serde_json::from_str(r#"{"unified":{"misc.max":"a 1"}}"#).unwrap(),
-        None,
-    )
-    .unwrap();
+    let converted =
+        convert(&serde_json::from_str(r#"{"unified":{"misc.max":"a 1"}}"#).unwrap(), None).unwrap();
     assert_eq!(converted.writes[0].controller, "misc");
-    assert_eq!(
-        converted.writes[0].source,
-        r#"linux.resources.unified["misc.max"]"#
-    );
+    assert_eq!(converted.writes[0].source, r#"linux.resources.unified["misc.max"]"#);
     assert!(
         refused(r#"{"unified":{"../memory.max":"1"}}"#)
             .ends_with(r#"unified resource "../memory.max" must be a file name (no slashes)"#)

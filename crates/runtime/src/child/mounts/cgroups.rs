@@ -18,11 +18,7 @@ use crate::rootfs::MountTarget;
 /// Mounts it as this host has cgroups.
 pub(super) fn mount(c: &mut Creation<'_>, mount: &Mount, options: &FsOptions) -> Result<OwnedFd> {
     c.make_cgroup_namespace()?;
-    if c.job.cgroup.mode == Mode::V2 {
-        v2(c, mount, options)
-    } else {
-        v1(c, mount)
-    }
+    if c.job.cgroup.mode == Mode::V2 { v2(c, mount, options) } else { v1(c, mount) }
 }
 
 fn has_cgroup_namespace(c: &Creation<'_>) -> bool {
@@ -43,12 +39,8 @@ fn v2(c: &mut Creation<'_>, mount: &Mount, options: &FsOptions) -> Result<OwnedF
         Ok(fd) => bind(c, mount, fd, &source, &target),
         // Nothing of it is visible to a rootless caller: then the host's, which a bound /sys may have brought, is covered.
         Err(e) if e.errno() == Some(Errno::NOENT) => {
-            let attrs = MountAttrs {
-                set: mount.attrs.set | MOUNT_ATTR_RDONLY,
-                clear: mount.attrs.clear,
-            };
-            c.api
-                .fresh(c.root()?, &target, "tmpfs", &FsOptions::default(), attrs)
+            let attrs = MountAttrs { set: mount.attrs.set | MOUNT_ATTR_RDONLY, clear: mount.attrs.clear };
+            c.api.fresh(c.root()?, &target, "tmpfs", &FsOptions::default(), attrs)
         }
         Err(_) => Err(refused),
     }
@@ -61,17 +53,8 @@ fn v1(c: &mut Creation<'_>, mount: &Mount) -> Result<OwnedFd> {
         source: Some("tmpfs".to_owned()),
         params: vec![("mode".to_owned(), Some("755".to_owned()))],
     };
-    let attrs = MountAttrs {
-        set: mount.attrs.set & !MOUNT_ATTR_RDONLY,
-        clear: 0,
-    };
-    let root = c.api.fresh(
-        c.root()?,
-        &target,
-        "tmpfs",
-        &super::labelled(c, "tmpfs", &options),
-        attrs,
-    )?;
+    let attrs = MountAttrs { set: mount.attrs.set & !MOUNT_ATTR_RDONLY, clear: 0 };
+    let root = c.api.fresh(c.root()?, &target, "tmpfs", &super::labelled(c, "tmpfs", &options), attrs)?;
     let groups: Vec<&Name> = c.job.cgroup.groups.iter().filter(|g| !g.unified).collect();
     for group in groups {
         let Some(dir) = group.mount.file_name() else {
@@ -100,13 +83,8 @@ fn v1(c: &mut Creation<'_>, mount: &Mount) -> Result<OwnedFd> {
         }
     }
     if mount.attrs.set & MOUNT_ATTR_RDONLY != 0 {
-        let attr = MountAttr {
-            set: MOUNT_ATTR_RDONLY,
-            ..MountAttr::default()
-        };
-        c.api
-            .set_attr(root.as_fd(), false, &attr)
-            .map_err(|e| e.on(&mount.target))?;
+        let attr = MountAttr { set: MOUNT_ATTR_RDONLY, ..MountAttr::default() };
+        c.api.set_attr(root.as_fd(), false, &attr).map_err(|e| e.on(&mount.target))?;
     }
     Ok(root)
 }
@@ -114,25 +92,13 @@ fn v1(c: &mut Creation<'_>, mount: &Mount) -> Result<OwnedFd> {
 /// One hierarchy: mounted afresh where a cgroup namespace hides what is above, else the container's own cgroup is bound.
 fn hierarchy(c: &Creation<'_>, mount: &Mount, group: &Name, target: MountTarget) -> Result<()> {
     if has_cgroup_namespace(c) {
-        let params = group
-            .controllers
-            .iter()
-            .map(|controller| match controller.strip_prefix("name=") {
-                // A hierarchy without a controller is told by its name, and by that it has none.
-                Some(name) => [
-                    ("name".to_owned(), Some(name.to_owned())),
-                    ("none".to_owned(), None),
-                ]
-                .to_vec(),
-                None => vec![(controller.clone(), None)],
-            });
-        let options = FsOptions {
-            source: Some("cgroup".to_owned()),
-            params: params.flatten().collect(),
-        };
-        c.api
-            .fresh(c.root()?, &target, "cgroup", &options, mount.attrs)
-            .map(drop)
+        let params = group.controllers.iter().map(|controller| match controller.strip_prefix("name=") {
+            // A hierarchy without a controller is told by its name, and by that it has none.
+            Some(name) => [("name".to_owned(), Some(name.to_owned())), ("none".to_owned(), None)].to_vec(),
+            None => vec![(controller.clone(), None)],
+        });
+        let options = FsOptions { source: Some("cgroup".to_owned()), params: params.flatten().collect() };
+        c.api.fresh(c.root()?, &target, "cgroup", &options, mount.attrs).map(drop)
     } else {
         let source = group.dir();
         bind(c, mount, open_source(&source)?, &source, &target).map(drop)
@@ -147,12 +113,7 @@ fn bind(
     target: &MountTarget,
 ) -> Result<OwnedFd> {
     let root = c.api.bind(c.root()?, source.as_fd(), shown, target, false)?;
-    let attr = MountAttr {
-        set: mount.attrs.set,
-        ..MountAttr::default()
-    };
-    c.api
-        .set_attr(root.as_fd(), false, &attr)
-        .map_err(|e| e.on(&target.path))?;
+    let attr = MountAttr { set: mount.attrs.set, ..MountAttr::default() };
+    c.api.set_attr(root.as_fd(), false, &attr).map_err(|e| e.on(&target.path))?;
     Ok(root)
 }

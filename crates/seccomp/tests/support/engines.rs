@@ -1,10 +1,10 @@
-//! A profile of the size and shape of Docker's default one on x86_64.
+//! Profiles like those that engines use by default, on x86_64.
 
 use brig_seccomp::Syscall;
 use brig_spec::{Seccomp, SeccompArg, SeccompSyscall};
 
 /// What a container without capabilities may not call.
-const BLOCKED: [&str; 62] = [
+const BLOCKED: [&str; 64] = [
     "_sysctl",
     "acct",
     "add_key",
@@ -65,6 +65,8 @@ const BLOCKED: [&str; 62] = [
     "umount",
     "umount2",
     "unshare",
+    "uprobe",
+    "uretprobe",
     "userfaultfd",
     "vhangup",
 ];
@@ -87,11 +89,27 @@ const ELSEWHERE: [&str; 14] = [
     "sys_debug",
 ];
 
+/// Calls that containers make most.
+pub const COMMON: [&str; 12] = [
+    "read",
+    "write",
+    "close",
+    "mmap",
+    "futex",
+    "openat",
+    "newfstatat",
+    "epoll_wait",
+    "recvfrom",
+    "sendto",
+    "clock_nanosleep",
+    "getrandom",
+];
+
 /// The newest call that the profile knows: `futex_waitv`.
 const NEWEST: u32 = 449;
 
-/// The profile: default EPERM, three architectures, and everything allowed that is not blocked above.
-pub fn profile() -> Seccomp {
+/// Docker's: default EPERM, three architectures, and everything allowed that is not blocked above.
+pub fn docker() -> Seccomp {
     use brig_seccomp::Arch::{X32, X86, X86_64};
     let known = |call: &Syscall| {
         [X86, X86_64, X32]
@@ -121,11 +139,27 @@ pub fn profile() -> Seccomp {
     Seccomp {
         default_action: "SCMP_ACT_ERRNO".to_owned(),
         default_errno_ret: Some(1),
-        architectures: ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"]
-            .map(str::to_owned)
-            .to_vec(),
+        architectures: ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"].map(str::to_owned).to_vec(),
         syscalls,
         ..Seccomp::default()
+    }
+}
+
+/// Podman's, as far as sockets go: netlink but not its audit family.
+pub fn podman_sockets() -> Seccomp {
+    let not_audit = allow(&["socket"], &[arg(2, "SCMP_CMP_NE", 9, 0)]);
+    let not_netlink = allow(&["socket"], &[arg(0, "SCMP_CMP_NE", 16, 0)]);
+    let audit = SeccompSyscall {
+        names: vec!["socket".to_owned()],
+        action: "SCMP_ACT_ERRNO".to_owned(),
+        errno_ret: Some(22),
+        args: vec![arg(0, "SCMP_CMP_EQ", 16, 0), arg(2, "SCMP_CMP_EQ", 9, 0)],
+    };
+    let plain = allow(&["bind", "connect", "socketcall", "socketpair", "statx"], &[]);
+    Seccomp {
+        default_errno_ret: Some(38),
+        syscalls: vec![plain, audit, not_audit.clone(), not_netlink, not_audit],
+        ..docker()
     }
 }
 
@@ -139,10 +173,5 @@ fn allow(names: &[&str], args: &[SeccompArg]) -> SeccompSyscall {
 }
 
 fn arg(index: u32, op: &str, value: u64, value_two: u64) -> SeccompArg {
-    SeccompArg {
-        index,
-        value,
-        value_two,
-        op: op.to_owned(),
-    }
+    SeccompArg { index, value, value_two, op: op.to_owned() }
 }

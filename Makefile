@@ -1,0 +1,93 @@
+# What one does with this source tree. `make` or `make help` lists the targets.
+
+CARGO   ?= cargo
+PREFIX  ?= /usr/local
+DESTDIR ?=
+BINDIR  ?= $(PREFIX)/bin
+
+# Another runtime to test: `make test RUNTIME=runc`.
+RUNTIME ?=
+ifneq ($(RUNTIME),)
+export RUNTIME
+endif
+
+# Tests to run, by part of their name: `make suite TESTS=pid_file`.
+TESTS ?=
+
+# A static program: with musl where the toolchain has it, which starts faster, otherwise with glibc.
+MACHINE := $(shell uname -m)
+TARGET  ?= $(MACHINE)-unknown-linux-$(if $(wildcard $(shell rustc --print target-libdir --target $(MACHINE)-unknown-linux-musl)),musl,gnu)
+STATIC  := env RUSTFLAGS="-C target-feature=+crt-static" $(CARGO)
+
+# The commit is part of the answer to --version.
+COMMIT  := $(shell git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
+
+OUT     := $(or $(CARGO_TARGET_DIR),target)
+BRIG    := $(OUT)/$(TARGET)/release/brig
+# The tests look for the program beside themselves.
+BESIDE  := $(OUT)/$(TARGET)/suite/brig
+SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package brig-tests
+
+.PHONY: help build release install uninstall demo test unit suite suite-v2 kill clients lint fmt ci clean
+# Tests compare what is there before and after them: one set at a time.
+.NOTPARALLEL:
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## a quick build for development: target/debug/brig
+	@tests/need build
+	$(CARGO) build --locked --package brig
+
+release: ## the program as it is installed: one static file
+	@tests/need build
+	BRIG_COMMIT=$(COMMIT) $(STATIC) build --locked --release --target $(TARGET) --package brig
+	@tests/static-file $(BRIG)
+
+install: release ## install into DESTDIR/PREFIX (default: /usr/local)
+	install -D -m 755 $(BRIG) $(DESTDIR)$(BINDIR)/brig
+
+uninstall: ## remove what install has installed
+	rm -f $(DESTDIR)$(BINDIR)/brig
+
+demo: release ## see a container live and die, step by step
+	@tests/need demo
+	@tests/demo $(BRIG)
+
+test: unit suite suite-v2 kill clients ## all tests
+
+unit: ## tests of the parts, which need no root
+	@tests/need build unit
+	$(CARGO) test --locked --workspace --exclude brig-tests $(TESTS)
+
+# Copied rather than built there: what is tested is what is installed.
+beside: $(if $(RUNTIME),,release)
+	@tests/need build suite
+	@$(if $(RUNTIME),,install -D -m 755 $(BRIG) $(BESIDE))
+
+suite: beside ## tests of the whole program, on the cgroups of this machine
+	$(SUITE) --test suite $(TESTS)
+
+suite-v2: beside ## the same where there is only cgroup v2
+	tests/pure-v2 $(SUITE) --test suite $(TESTS)
+
+kill: beside ## commands killed at system call after system call
+	$(if $(RUNTIME),@echo "not run: the points are those of brig",$(SUITE) --test kill)
+
+clients: beside ## Docker and other clients, with the runtime below them
+	@tests/need clients
+	$(SUITE) --test clients $(TESTS)
+
+lint: ## clippy, and the limits of size
+	@tests/need build
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) xtask lint
+
+fmt: ## format the sources
+	$(CARGO) fmt --all
+
+ci: ## all that is checked before a change is taken
+	.ci/run
+
+clean: ## remove what was built
+	$(CARGO) clean

@@ -1,0 +1,47 @@
+//! A cgroup of its own for one process that joins a container, so that it can be killed with all that it started.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, mkdirat};
+use rustix::io::Errno;
+
+use crate::cgroup::{Cgroup, open_mount};
+use crate::error::{Error, Result};
+use crate::names::Names;
+
+impl Names {
+    /// The names of a cgroup below the container's, in the v2 hierarchy only; `None` on a host that has none.
+    ///
+    /// Limits are the container's: no controller is handed down, so that there may be processes on both levels.
+    pub fn below(&self, name: &str) -> Option<Self> {
+        let mut names = self.clone();
+        names.groups.retain(|group| group.unified);
+        let group = names.groups.first_mut()?;
+        group.path.push(name);
+        Some(names)
+    }
+}
+
+impl Cgroup {
+    /// Makes the cgroup that [`Names::below`] named, unless it is there, and opens it for clone3(2).
+    ///
+    /// # Errors
+    ///
+    /// The container's cgroup is gone; too many cgroups.
+    pub fn make_below(names: &Names) -> Result<OwnedFd> {
+        let cgroup = Self::open(names)?;
+        let gone = || Error::Io {
+            doing: "creating cgroup",
+            path: names.groups.first().map(crate::names::Name::dir).unwrap_or_default(),
+            errno: Errno::NOENT,
+        };
+        let node = cgroup.nodes.first().ok_or_else(gone)?;
+        let mount = open_mount(&node.name)?.ok_or_else(gone)?;
+        let error = |errno| mount.error("creating cgroup", &node.name.path.to_string_lossy(), errno);
+        match mkdirat(&mount, &node.name.path, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(error(errno)),
+        }
+        Ok(mount.open_below(&node.name.path).map_err(error)?.into())
+    }
+}

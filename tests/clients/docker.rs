@@ -1,0 +1,5 @@
+//! Docker Engine.
+
+mod exec;
+mod life;
+mod run;
