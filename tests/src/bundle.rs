@@ -207,6 +207,17 @@ impl Bundle {
         self.config["linux"]["namespaces"].as_array_mut().unwrap()
     }
 
+    /// Gives the container a user namespace, whose root is 100000 on the host, and the root file system to it.
+    pub fn in_user_namespace(&mut self) -> &mut Self {
+        self.with_namespace("user", None);
+        let map = json!([{ "containerID": 0, "hostID": 100_000, "size": 65536 }]);
+        self.config["linux"]["uidMappings"] = map.clone();
+        self.config["linux"]["gidMappings"] = map;
+        let owned = Run::new("chown").args(["-R", "100000:100000"]).arg(self.rootfs());
+        owned.ok();
+        self
+    }
+
     /// Adds a mount.
     pub fn mount(&mut self, mount: Value) -> &mut Self {
         self.config["mounts"].as_array_mut().unwrap().push(mount);

@@ -79,6 +79,11 @@ impl Run {
         self
     }
 
+    pub fn stderr(mut self, stderr: impl Into<Stdio>) -> Self {
+        self.command.stderr(stderr);
+        self
+    }
+
     /// Standard output and error go nowhere: for processes that outlive the command and would hold the pipes open.
     pub fn detached(mut self) -> Self {
         self.command.stdout(Stdio::null());

@@ -65,6 +65,12 @@ impl Pty {
         }
     }
 
+    /// Reads what is there by now; false when that is nothing.
+    pub fn read_now(&mut self) -> bool {
+        let before = self.seen.len();
+        self.read() && self.seen.len() > before
+    }
+
     /// Reads what comes within a moment; false at the end.
     pub fn read(&mut self) -> bool {
         let mut fds = [PollFd::new(&self.master, PollFlags::IN)];

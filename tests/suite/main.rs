@@ -12,10 +12,13 @@
 )]
 
 mod cli;
+mod exec;
 mod hooks;
 mod lifecycle;
 mod log;
 mod mounts;
 mod namespaces;
+mod pid;
 mod process;
 mod record;
+mod terminal;

@@ -334,6 +334,7 @@ fn the_summary_has_its_keys_in_order() {
         created: "2026-01-02T03:04:05.000000006Z".to_owned(),
         annotations: [].into(),
         owner: String::new(),
+        execs: Vec::new(),
     };
     let expected = r#"{
   "ociVersion": "1.3.0",

@@ -1,6 +1,7 @@
 //! A container in the making: everything made so far, and how it is unmade.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
@@ -27,6 +28,9 @@ use crate::record::{Record, Stage};
 use crate::socket;
 use crate::store::{ContainerDir, Lock, names};
 use crate::{clock, hooks, notify, rlimits};
+
+/// crun's annotation for what `--pidfd-socket` is here.
+const PIDFD_RECEIVER: &str = "run.oci.pidfd_receiver";
 
 /// A container in the making.
 #[derive(Debug)]
@@ -71,7 +75,8 @@ impl<'a> Making<'a> {
         // Before the id is taken: a mistaken path leaves nothing to clean up.
         let terminal = decided.plan.process.terminal;
         let (console, theirs) = connect_console(terminal, request.console_socket.as_deref(), foreground)?;
-        let pidfd_socket = match &request.pidfd_socket {
+        let receiver = decided.plan.annotations.get(PIDFD_RECEIVER).map(Path::new);
+        let pidfd_socket = match request.pidfd_socket.as_deref().or(receiver) {
             Some(path) => {
                 let failed = || format!("failed to dail {}", path.display());
                 Some(socket::dial(path).doing(failed)?)
