@@ -13,6 +13,7 @@
 
 mod cli;
 mod exec;
+mod gc;
 mod hooks;
 mod lifecycle;
 mod log;

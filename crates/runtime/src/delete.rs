@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
-use brig_cgroup::{Cgroup, Layout, Names};
+use brig_cgroup::{Cgroup, Layout};
 use brig_spec::Status;
 use brig_sys::process::signal;
 use brig_sys::{Context, SysError};
@@ -41,7 +41,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 pub fn delete(store: &Store, id: &ContainerId, force: bool, timeout: Duration) -> Result<()> {
     let deadline = after(timeout);
     let dir = match store.open(id) {
-        Err(e) if force && e.kind() == Kind::NotFound => return Ok(()),
+        Err(e) if force && e.kind() == Kind::NotFound => return remove_marked(store, id, deadline),
         other => other?,
     };
     match delete_open(dir, force, deadline) {
@@ -208,24 +208,49 @@ fn unmount_rootfs(record: &Record, before: u64) -> Result<()> {
     }
 }
 
-/// There is a directory, but nothing legible in it: then what follows from the id is removed.
+/// There is a directory, but nothing legible in it: then what is marked as this container's is removed.
 fn remove_unrecorded(dir: &ContainerDir, damage: Option<Error>, deadline: Instant) -> Result<()> {
     if let Some(damage) = damage {
         log::warn!("removing container {} without its record: {damage}", dir.id());
     }
-    // A child of a killed creator, if there was one, ends by itself.
-    gate::wait_abandoned(dir, deadline)?;
-    let layout = Layout::detect()?;
-    let request = brig_cgroup::Request { cgroups_path: "", id: dir.id().as_str(), rootless: false };
-    if let Ok(names) = Names::decide(&layout, &request) {
-        let cgroup = Cgroup::open(&names)?;
-        if cgroup.exists()? {
-            cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
-            cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")?;
-            cgroup.remove(deadline).doing(|| "removing the cgroup")?;
-        }
+    let mark = dir.mark()?;
+    let cgroups: Vec<Cgroup> = brig_cgroup::marked(&Layout::detect()?)?
+        .into_iter()
+        .filter(|(found, _)| *found == mark)
+        .map(|(_, names)| Ok(Cgroup::open(&names)?))
+        .collect::<Result<_>>()?;
+    for cgroup in &cgroups {
+        cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
     }
-    dir.remove()
+    // A child of a killed creator, if there was one, ends by itself, wherever it is.
+    gate::wait_abandoned(dir, deadline)?;
+    for cgroup in &cgroups {
+        cgroup.kill_all(deadline).doing(|| "killing the container's processes")?;
+        cgroup.wait_empty(deadline).doing(|| "waiting for the container's processes to end")?;
+        cgroup.remove(deadline).doing(|| "removing the cgroup")?;
+    }
+    dir.remove().doing(|| "removing the record")
+}
+
+/// Not even a directory is there: that nothing marked is left either is looked at while the id is reserved, so that
+/// it cannot be a container that somebody makes at this moment.
+pub(crate) fn remove_marked(store: &Store, id: &ContainerId, deadline: Instant) -> Result<()> {
+    let device = store.device();
+    let theirs = |mark: &brig_cgroup::Mark| {
+        mark.root == store.root() && mark.id == id.as_str() && Some(mark.device) == device
+    };
+    // Usually there is none, and then nothing is to be made, not even for a moment.
+    let Ok(layout) = Layout::detect() else { return Ok(()) };
+    if !brig_cgroup::marked(&layout)?.iter().any(|(mark, _)| theirs(mark)) {
+        return Ok(());
+    }
+    match store.reserve(id) {
+        Ok((dir, _lock)) => remove_unrecorded(&dir, None, deadline),
+        Err(e) if e.errno() == Some(Errno::EXIST) => {
+            Err(Error::state("a container of that id is being created"))
+        }
+        Err(e) => Err(e),
+    }
 }
 
 /// `poststop`: all are run, and a failure is only told, since the container is gone already.

@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, inotify};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockOffsetType, FlockType, Pid, PidfdFlags, fcntl_getlk, pidfd_open};
 
+use brig_cgroup::Mark;
 use brig_sys::{Context, SysError};
 
 use crate::deadline::timespec_until;
@@ -47,6 +48,11 @@ impl Store {
     /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// `st_dev` of the root, or of what it would be made in.
+    pub fn device(&self) -> Option<u64> {
+        self.root.ancestors().find_map(|dir| rustix::fs::stat(dir).ok()).map(|stat| stat.st_dev)
     }
 
     /// Reserves an id: makes its directory and takes its lock.
@@ -160,6 +166,22 @@ impl ContainerDir {
     /// The path of a file in it, for messages.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// What its cgroups are marked with.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be looked at.
+    pub fn mark(&self) -> Result<Mark> {
+        let device = rustix::fs::fstat(&self.fd).on_path("fstat", &self.path)?.st_dev;
+        let root = self.path.parent().unwrap_or(&self.path).to_owned();
+        Ok(Mark { root, device, id: self.id.as_str().to_owned() })
+    }
+
+    /// Whether another runtime keeps its record here, under a name that is not ours.
+    pub fn is_foreign(&self) -> bool {
+        ["state.json", "status"].iter().any(|name| self.open_file(name, OFlags::PATH).is_ok())
     }
 
     /// Takes the lock if nobody has it.

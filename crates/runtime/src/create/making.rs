@@ -129,6 +129,7 @@ impl<'a> Making<'a> {
             self.filter_file = Some(self.dir.create(names::FILTER)?);
         }
         let cgroup = Cgroup::make(&self.decided.cgroup, &self.decided.plan.cgroup.resources)?;
+        cgroup.mark(&self.dir.mark()?);
         let (ours, theirs) = Channel::pair()?;
         let birthplace = cgroup.dir_fd()?;
         let born_in_cgroup = birthplace.is_some() && self.decided.cgroup.mode == brig_cgroup::Mode::V2;
