@@ -1,7 +1,9 @@
 //! Running programs with a time limit.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,6 +16,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Run {
     command: Command,
+    /// Standard error: a file, since a pipe would be held open by every process that outlives the command.
+    err: File,
     input: Option<Vec<u8>>,
     limit: Duration,
 }
@@ -30,12 +34,13 @@ pub struct Finished {
 impl Run {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(program);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let err = tempfile::tempfile().unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(err.try_clone().unwrap());
         // What a runtime may pass to the container must not depend on who runs the tests.
         for name in ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "XDG_RUNTIME_DIR"] {
             command.env_remove(name);
         }
-        Self { command, input: None, limit: LIMIT }
+        Self { command, err, input: None, limit: LIMIT }
     }
 
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
@@ -84,7 +89,7 @@ impl Run {
         self
     }
 
-    /// Standard output and error go nowhere: for processes that outlive the command and would hold the pipes open.
+    /// Standard output goes nowhere: for processes that outlive the command and would hold the pipe open.
     pub fn detached(mut self) -> Self {
         self.command.stdout(Stdio::null());
         self
@@ -116,7 +121,7 @@ impl Run {
                 let _ = stdin.write_all(&input);
             });
         }
-        Spawned { child, what, limit: self.limit }
+        Spawned { child, err: self.err, what, limit: self.limit }
     }
 
     /// Runs it to its end.
@@ -153,6 +158,7 @@ impl Run {
 #[derive(Debug)]
 pub struct Spawned {
     child: Child,
+    err: File,
     what: String,
     limit: Duration,
 }
@@ -175,7 +181,6 @@ impl Spawned {
     /// Waits for its end, which has to come in time.
     pub fn finish(mut self) -> Finished {
         let out = collect(self.child.stdout.take());
-        let err = collect(self.child.stderr.take());
         let begun = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -200,8 +205,16 @@ impl Spawned {
                 String::new()
             }
         };
-        Finished { status, out: text(out), err: text(err), what: std::mem::take(&mut self.what) }
+        Finished { status, out: text(out), err: contents(&self.err), what: std::mem::take(&mut self.what) }
     }
+}
+
+/// All that is in a file, without moving its offset: whoever still has it goes on writing where it stands.
+fn contents(file: &File) -> String {
+    let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Drop for Spawned {
