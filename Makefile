@@ -4,6 +4,7 @@ CARGO   ?= cargo
 PREFIX  ?= /usr/local
 DESTDIR ?=
 BINDIR  ?= $(PREFIX)/bin
+DATADIR ?= $(PREFIX)/share
 
 # Another runtime to test: `make test RUNTIME=runc`.
 RUNTIME ?=
@@ -18,22 +19,29 @@ TESTS ?=
 MACHINE := $(shell uname -m)
 TARGET  ?= $(MACHINE)-unknown-linux-$(if $(wildcard $(shell rustc --print target-libdir --target $(MACHINE)-unknown-linux-musl)),musl,gnu)
 STATIC  := env RUSTFLAGS="-C target-feature=+crt-static" $(CARGO)
+# Of a release, two builds have the same bytes: where cargo keeps the sources of crates must not be in them.
+CRATES  := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
+RELEASE := env RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CRATES)=/crates" $(CARGO)
 
 # The commit is part of the answer to --version.
 COMMIT  := $(shell git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
 
 OUT     := $(or $(CARGO_TARGET_DIR),target)
 BRIG    := $(OUT)/$(TARGET)/release/brig
+SHARE   := $(OUT)/share
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+DEB     := $(OUT)/deb/brig_$(VERSION)_$(shell dpkg --print-architecture 2>/dev/null).deb
 # The tests look for the program beside themselves.
 BESIDE  := $(OUT)/$(TARGET)/suite/brig
 SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package brig-tests
 
-.PHONY: help build release install uninstall demo test unit suite suite-v2 kill clients lint fmt ci clean
+.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 kill clients beside lint \
+	fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## a quick build for development: target/debug/brig
 	@tests/need build
@@ -41,14 +49,36 @@ build: ## a quick build for development: target/debug/brig
 
 release: ## the program as it is installed: one static file
 	@tests/need build
-	BRIG_COMMIT=$(COMMIT) $(STATIC) build --locked --release --target $(TARGET) --package brig
+	BRIG_COMMIT=$(COMMIT) $(RELEASE) build --locked --release --target $(TARGET) --package brig
 	@tests/static-file $(BRIG)
 
-install: release ## install into DESTDIR/PREFIX (default: /usr/local)
-	install -D -m 755 $(BRIG) $(DESTDIR)$(BINDIR)/brig
+share: ## man pages and completions, in target/share
+	@tests/need build
+	rm -rf $(SHARE)
+	$(CARGO) xtask interface $(SHARE)
 
-uninstall: ## remove what install has installed
+install: release share ## install into DESTDIR/PREFIX (default: /usr/local)
+	install -D -m 755 $(BRIG) $(DESTDIR)$(BINDIR)/brig
+	cd $(SHARE) && find . -type f -exec install -D -m 644 {} $(abspath $(DESTDIR)$(DATADIR))/{} \;
+
+uninstall: share ## remove what install has installed
 	rm -f $(DESTDIR)$(BINDIR)/brig
+	cd $(SHARE) && find . -type f -exec rm -f $(abspath $(DESTDIR)$(DATADIR))/{} \;
+
+deb: ## a Debian package, and its SHA256, in target/deb
+	@tests/need deb
+	rm -rf $(OUT)/deb
+	$(MAKE) --no-print-directory install DESTDIR=$(abspath $(OUT))/deb/stage PREFIX=/usr
+	SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) packaging/deb/build $(OUT)/deb/stage $(VERSION) $(DEB)
+	rm -rf $(OUT)/deb/stage
+	cd $(OUT)/deb && sha256sum *.deb | tee SHA256SUMS
+
+package: deb ## install the Debian package in an empty root, use it, remove it
+	@tests/need demo
+	@tests/package $(DEB)
+
+reproducible: deb ## build once more somewhere else, and compare the bytes
+	@tests/reproducible $(DEB)
 
 demo: release ## see a container live and die, step by step
 	@tests/need demo

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a developer's tool talks on its terminal")]
 
+mod interface;
 mod lint;
 mod syscalls;
 
@@ -12,7 +13,17 @@ use std::process::ExitCode;
 type Task = (&'static str, &'static str, fn(&[String]) -> Result<(), Box<dyn Error>>);
 
 const TASKS: &[Task] = &[
-    ("lint", "check the length of files and functions, and where unsafe code is", lint::run),
+    (
+        "lint",
+        "check the length of files and functions, where unsafe code is, and the README's overview",
+        lint,
+    ),
+    (
+        "interface FOLDER",
+        "write man pages and completions into FOLDER, which is like /usr/share",
+        interface::write,
+    ),
+    ("overview", "bring the command overview of README.md up to date", interface::overview),
     (
         "syscalls LINUX",
         "write crates/seccomp/src/syscalls/table.rs from the Linux sources in the folder LINUX",
@@ -37,4 +48,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn lint(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    lint::run(arguments)?;
+    interface::check()
 }

@@ -80,6 +80,11 @@ pub(crate) fn from_problem(problem: brig_plan::Problem) -> Error {
 fn unsupported(plan: &Plan) -> Result<()> {
     let refuse = |what: &str| Err(Error::config(format!("{what} is not supported by this build")));
     if plan.cgroup.systemd {
+        if !std::path::Path::new("/run/systemd/system").is_dir() {
+            return Err(Error::config(
+                "systemd not running on this host, cannot use systemd cgroups manager",
+            ));
+        }
         return refuse("--systemd-cgroup");
     }
     if !plan.net_devices.is_empty() {
