@@ -25,8 +25,8 @@ use crate::record::{Record, Stage};
 use crate::store::{ContainerDir, Lock, Store};
 use crate::{gate, rootfs};
 
-/// How long a command that is not making the container may hold its lock before `delete --force` ends it.
-const GRACE: Duration = Duration::from_secs(2);
+/// The part of the timeout that a command which is not making the container has to finish, before `delete --force` ends it.
+const GRACE: u32 = 5;
 
 /// Unless `--timeout` says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -88,7 +88,8 @@ fn check_removable(container: &Container) -> Result<()> {
 
 /// Takes the lock from whoever has it: a creator at once, any other command after it has had some time to finish.
 fn take_over(dir: &ContainerDir, deadline: Instant) -> Result<Lock> {
-    let mut patience = after(GRACE).min(deadline);
+    let now = Instant::now();
+    let mut patience = now + deadline.saturating_duration_since(now) / GRACE;
     loop {
         if let Some(lock) = dir.try_lock()? {
             return Ok(lock);

@@ -92,7 +92,7 @@ What went wrong is one line on standard error, and a record in the log if there 
 const ENVIRONMENT: &str = "\
 XDG_RUNTIME_DIR: for users other than root, the state of containers is in its directory runc.
 
-NOTIFY_SOCKET, LISTEN_FDS, LISTEN_FDNAMES: passed on to the container's process, with the
+NOTIFY_SOCKET, LISTEN_FDS: passed on to the container's process, with the
 socket and the descriptors.";
 
 const FILES: &str = "\
