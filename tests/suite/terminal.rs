@@ -113,9 +113,11 @@ fn control_characters_are_the_containers() {
 
 #[test]
 fn the_end_of_input_is_a_character() {
-    let b = with_terminal("cat; exit 7");
+    let b = with_terminal("echo ready; cat; exit 7");
     let mut pty = Pty::new();
     let run = on(&pty, b.run());
+    // Before that, the character would be one for the host's terminal.
+    pty.expect("ready");
     pty.write("line\n\u{4}");
     pty.expect("line");
     run.finish().exits(7);

@@ -17,10 +17,10 @@ pub static COMMAND: Command = Command {
     operands: "",
     description: "\
 Shows what belongs to containers whose creation was cut off, whose record is broken, or whose
-cgroup has no record any more, below --root. With --force removes it, with the processes in it.
-Containers that are being made, and stopped ones, are left alone.",
+cgroup has no record any more, below --root. With --force removes it, with the processes in
+it. Containers that are being made, and stopped ones, are left alone.",
     flags: &[
-        FORMAT,
+        Flag { short: None, ..FORMAT },
         Flag::switch("force", "remove what is found").short("f"),
         Flag::duration("timeout", "give up when processes have not ended after this time").default("10s"),
     ],
