@@ -186,6 +186,22 @@ impl Bundle {
         host::cgroup_dir(controller, &self.cgroup())
     }
 
+    /// Sets a member of `linux.resources`.
+    pub fn limit(&mut self, member: &str, value: Value) -> &mut Self {
+        self.config["linux"]["resources"][member] = value;
+        self
+    }
+
+    /// What a file of the container's cgroup says: `v1` in the hierarchy of the controller, or `v2`.
+    #[track_caller]
+    pub fn limit_file(&self, controller: &str, v1: &str, v2: &str) -> String {
+        let file = self.cgroup_dir(controller).join(if host::is_cgroup_v2() { v2 } else { v1 });
+        match fs::read_to_string(&file) {
+            Ok(text) => text.trim_end().to_owned(),
+            Err(e) => panic!("{}: {e}", file.display()),
+        }
+    }
+
     /// Leaves a namespace out of the configuration.
     pub fn without_namespace(&mut self, kind: &str) -> &mut Self {
         self.namespaces().retain(|ns| ns["type"] != kind);

@@ -11,7 +11,9 @@
     reason = "tests fail by panicking, and work with files and programs by std"
 )]
 
+mod cgroup;
 mod cli;
+mod events;
 mod exec;
 mod gc;
 mod hooks;
@@ -19,7 +21,9 @@ mod lifecycle;
 mod log;
 mod mounts;
 mod namespaces;
+mod pause;
 mod pid;
 mod process;
 mod record;
 mod terminal;
+mod update;

@@ -1,6 +1,7 @@
 //! What the command does for the container from outside: limits and the hooks of the host's side.
 
 use brig_spec::{Resources, Status};
+use rustix::io::Errno;
 
 use super::making::Making;
 use crate::error::{Doing, Result};
@@ -38,10 +39,14 @@ pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
         set_limits(making)?;
     }
     let memory = making.decided.plan.cgroup.resources.memory.clone().filter(is_small);
-    match memory {
-        Some(memory) => set(making, Resources { memory: Some(memory), ..Resources::default() }),
-        None => Ok(()),
-    }
+    let Some(memory) = memory else {
+        return Ok(());
+    };
+    set(making, Resources { memory: Some(memory), ..Resources::default() }).map_err(|e| match e.errno() {
+        // v1 takes no limit that is below what is in use.
+        Some(Errno::BUSY) => e.hint("memory limit too low?"),
+        _ => e,
+    })
 }
 
 fn is_small(memory: &brig_spec::Memory) -> bool {

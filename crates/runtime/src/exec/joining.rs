@@ -63,6 +63,12 @@ impl<'a> Joining<'a> {
         };
         let cgroup = container.cgroup()?;
         let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
+        // Born there, the process would never come to tell that it is ready.
+        if !request.ignore_paused && cgroup.is_frozen()? {
+            return Err(Error::state(
+                "cannot exec into a frozen cgroup (--ignore-paused waits until it is thawed)",
+            ));
+        }
         let exec = name(request, &container, &process)?;
         let own = exec.as_ref().and_then(|exec| exec.cgroup.as_ref());
         let own =
@@ -361,6 +367,9 @@ fn explain_birth(e: SysError, cgroup: &Cgroup) -> Error {
         ))
         .with_errno(errno),
         Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
+        Errno::OPNOTSUPP => error.hint(
+            "the cgroup is below a threaded one and not threaded itself, so it can hold no processes: see its cgroup.type",
+        ),
         Errno::AGAIN => {
             error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max")
         }
