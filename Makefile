@@ -35,7 +35,7 @@ DEB     := $(OUT)/deb/brig_$(VERSION)_$(shell dpkg --print-architecture 2>/dev/n
 BESIDE  := $(OUT)/$(TARGET)/suite/brig
 SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package brig-tests
 
-.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 kill clients beside lint \
+.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 vm-test kill clients beside lint \
 	fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
@@ -100,6 +100,11 @@ suite: beside ## tests of the whole program, on the cgroups of this machine
 
 suite-v2: beside ## the same where there is only cgroup v2
 	tests/pure-v2 $(SUITE) --test suite $(TESTS)
+
+vm-test: beside ## the tests of limits in a virtual machine with systemd and all of cgroup v2
+	@$(SUITE) --test suite --no-run
+	tests/vm/test $(OUT)/vm $(BESIDE) \
+		"$$($(SUITE) --test suite --no-run 2>&1 | sed -n 's/^ *Executable.*(\(.*\))$$/\1/p')" $(TESTS)
 
 kill: beside ## commands killed at system call after system call
 	$(if $(RUNTIME),@echo "not run: the points are those of brig",$(SUITE) --test kill)
