@@ -61,14 +61,7 @@ impl<'a> Joining<'a> {
             Some(_) => Some(open_filter(&container)?),
             None => None,
         };
-        let cgroup = container.cgroup()?;
-        let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
-        // Born there, the process would never come to tell that it is ready.
-        if !request.ignore_paused && cgroup.is_frozen()? {
-            return Err(Error::state(
-                "cannot exec into a frozen cgroup (--ignore-paused waits until it is thawed)",
-            ));
-        }
+        let cgroup = cgroup(request, &container)?;
         let exec = name(request, &container, &process)?;
         let own = exec.as_ref().and_then(|exec| exec.cgroup.as_ref());
         let own =
@@ -311,6 +304,18 @@ fn forget(exec: Option<&ExecRecord>, container: &Container) {
     if let Some(exec) = exec {
         let _ = exec.forget(&container.dir);
     }
+}
+
+/// The cgroup that the process is to be in.
+fn cgroup(request: &ExecRequest, container: &Container) -> Result<Cgroup> {
+    let cgroup = container.cgroup()?;
+    let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
+    // Born there, the process would never come to tell that it is ready.
+    if !request.ignore_paused && cgroup.is_frozen()? {
+        let text = "cannot exec into a frozen cgroup (--ignore-paused waits until it is thawed)";
+        return Err(Error::state(text));
+    }
+    Ok(cgroup)
 }
 
 fn check_status(container: &Container, ignore_paused: bool) -> Result<()> {
