@@ -19,18 +19,21 @@ pub fn lacks(controllers: &[&str]) -> bool {
     !missing.is_empty()
 }
 
-/// A block device that is no partition, as `MAJOR:MINOR`.
+/// A block device that is no partition, as `MAJOR:MINOR`: the one that bundles are on if that is one, or else any.
 pub fn block_device() -> Option<(u64, u64)> {
-    let mut names: Vec<_> = fs::read_dir("/sys/block").ok()?.filter_map(|e| Some(e.ok()?.path())).collect();
-    names.sort();
-    let number = names.iter().rev().find_map(|dir| {
+    let here = rustix::fs::stat(std::env::temp_dir().as_path()).ok()?.st_dev;
+    let here = (u64::from(rustix::fs::major(here)), u64::from(rustix::fs::minor(here)));
+    let number = |dir: std::path::PathBuf| {
         // Devices of memory have no queue to throttle; loop devices come and go with other tests.
-        let name = dir.file_name()?.to_str()?;
-        (!name.starts_with("ram") && !name.starts_with("loop"))
-            .then(|| fs::read_to_string(dir.join("dev")).ok())?
-    })?;
-    let (major, minor) = number.trim().split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+        let name = dir.file_name()?.to_str()?.to_owned();
+        let number = fs::read_to_string(dir.join("dev")).ok()?;
+        let (major, minor) = number.trim().split_once(':')?;
+        let number = (major.parse().ok()?, minor.parse().ok()?);
+        (!name.starts_with("ram") && !name.starts_with("loop")).then_some(number)
+    };
+    let mut all: Vec<_> = fs::read_dir("/sys/block").ok()?.filter_map(|e| number(e.ok()?.path())).collect();
+    all.sort_by_key(|&number| number != here);
+    all.first().copied()
 }
 
 /// One limit: the member of `linux.resources`, the controller, the v1 file and what it says, and the same for v2.

@@ -4,7 +4,7 @@ use brig_spec::{Resources, Status};
 use rustix::io::Errno;
 
 use super::making::Making;
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::hooks::{self, HookKind};
 
 /// A memory limit below this is set last: the set-up itself needs some.
@@ -44,9 +44,19 @@ pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
     };
     set(making, Resources { memory: Some(memory), ..Resources::default() }).map_err(|e| match e.errno() {
         // v1 takes no limit that is below what is in use.
-        Some(Errno::BUSY) => e.hint("memory limit too low?"),
+        Some(Errno::BUSY) => e.context("memory limit too low"),
         _ => e,
-    })
+    })?;
+    // v2 takes it and kills.
+    match &making.cgroup {
+        Some(cgroup) if cgroup.oom_kills()? > Some(0) => Err(oom_killed()),
+        _ => Ok(()),
+    }
+}
+
+/// The phrase that clients look for.
+pub(super) fn oom_killed() -> Error {
+    Error::config("container init was OOM-killed (memory limit too low?)")
 }
 
 fn is_small(memory: &brig_spec::Memory) -> bool {
