@@ -13,6 +13,7 @@
 
 mod cgroup;
 mod cli;
+mod config;
 mod events;
 mod exec;
 mod gc;
