@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Run, host, runtime};
+use crate::{Run, host, is_other_runtime, runtime};
 
 /// Programs of busybox that tests use.
 const APPLETS: &[&str] = &[
@@ -397,7 +397,8 @@ impl Drop for Bundle {
 /// The default configuration, with names of this test.
 fn default_config(id: &str) -> Value {
     let mut config = json!({
-        "ociVersion": "1.2.0",
+        // Old versions of crun take no other.
+        "ociVersion": if is_other_runtime() { "1.0.2" } else { "1.2.0" },
         "process": {
             "user": { "uid": 0, "gid": 0 },
             "args": ["true"],
