@@ -68,7 +68,7 @@ fn usage(program: &str, argv0: &str, error: &UsageError) -> ExitCode {
         }
         _ => {
             let _ = output::print(&help::text(program, error.command));
-            output::complain(&format!("Incorrect Usage: {message}\n"));
+            output::complain(&format!("Incorrect Usage: {}\n", quote::visible(&message)));
         }
     }
     // A log that cannot be opened is no reason to hide what is wrong.

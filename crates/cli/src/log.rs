@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::output::complain;
+use crate::quote::visible;
 use format::{Entry, Layout, Place};
 
 /// What the global flags say about the log.
@@ -54,9 +55,23 @@ pub fn start(settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
+/// As much of a message is shown: enough for any path. A configuration can put megabytes into one.
+const LONGEST: usize = 16 << 10;
+
+/// A message that is not too long to be read.
+fn bounded(mut error: Error) -> Error {
+    let length = error.message.len();
+    if length > LONGEST {
+        error.message.truncate(error.message.floor_char_boundary(LONGEST));
+        error.message.push_str(&format!("… ({length} bytes)"));
+    }
+    error
+}
+
 /// Reports the error that ends the command: one record, and where the log is a file the bare message on standard
 /// error, for callers that read that. Without a log, only the latter.
 pub fn fail(error: &Error) {
+    let error = &bounded(error.clone());
     match SINK.get() {
         Some(sink) => {
             sink.fail(error);
@@ -79,8 +94,8 @@ pub fn release() {
 /// The message and, on a line of its own, the hint.
 fn plain(error: &Error) -> String {
     match &error.hint {
-        Some(hint) => format!("{}\nhint: {hint}", error.message),
-        None => error.message.clone(),
+        Some(hint) => format!("{}\nhint: {}", visible(&error.message), visible(hint)),
+        None => visible(&error.message).into_owned(),
     }
 }
 

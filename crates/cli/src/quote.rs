@@ -1,5 +1,6 @@
 //! Quoting as Go's `%q` does it: usage errors and text logs are full of it, and clients compare them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// `text` between double quotes, everything that does not print escaped.
@@ -15,6 +16,40 @@ pub fn quote(text: &[u8]) -> String {
         }
     }
     out.push('"');
+    out
+}
+
+/// `text` as it may be shown on a terminal: what does not print is escaped, and the rest stays as it is, quotes and backslashes too.
+///
+/// Names out of an image or of a configuration come to terminals in messages and tables. They must not be able to write to one what
+/// its user takes for the runtime's words, or worse what it obeys.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_printable(c) { out.push(c) } else { push_escaped(&mut out, c) }
+    }
+    Cow::Owned(out)
+}
+
+/// JSON as it may be shown on a terminal: what does not print, of which JSON itself escapes only a part, becomes `\uNNNN`, which means
+/// the same to whoever reads it.
+pub fn visible_json(json: String) -> String {
+    if json.chars().all(is_printable) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_printable(c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
     out
 }
 
@@ -49,7 +84,21 @@ fn is_printable(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::quote;
+    use super::{quote, visible};
+
+    #[test]
+    fn json_means_the_same_when_it_is_visible() {
+        let text = "\x1b[2J\u{9b}1m \u{202e}\u{e0001}é \\ \" \u{7f}";
+        let json = super::visible_json(serde_json::to_string(text).unwrap());
+        assert!(!json.chars().any(|c| c.is_control() || c == '\u{202e}' || c == '\u{e0001}'), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+    }
+
+    #[test]
+    fn nothing_reaches_a_terminal_that_it_obeys() {
+        assert_eq!(visible(r#"say "hi" \o/ é世"#), r#"say "hi" \o/ é世"#);
+        assert_eq!(visible("\x1b[2J\r\n\u{9b}1m\u{202e}"), r"\x1b[2J\r\n\u009b1m\u202e");
+    }
 
     #[test]
     fn escapes_as_go_does() {

@@ -14,6 +14,7 @@ use rustix::net::{
 };
 
 use brig_sys::init::abi::{self, GO, HEAD_LEN, Head};
+use brig_sys::process::{Child, child_pid};
 use brig_sys::{Context, SysError};
 
 use crate::error::{Error, Kind, Result};
@@ -230,8 +231,25 @@ impl Channel {
     }
 }
 
+/// Takes on a process that was cloned on the way to the container's, given the pidfd that came with the message.
+///
+/// Who sent it may be under the eyes of the container's other processes by then, so nothing of it is believed: it has to be a child
+/// of this command (they are cloned as siblings of the sender), and its pid is what the kernel says.
+///
+/// # Errors
+///
+/// It is somebody else's child.
+pub fn adopt(pidfd: OwnedFd) -> Result<Child> {
+    match child_pid(pidfd.as_fd()) {
+        Some(pid) => Ok(Child { pid, pidfd }),
+        None => Err(Error::attack(
+            "the process that was announced as the container's is not a child of this command",
+        )),
+    }
+}
+
 /// Reads a message; `None` for one that makes no sense.
-fn decode(raw: &[u8], fd: Option<OwnedFd>) -> Option<FromChild> {
+pub fn decode(raw: &[u8], fd: Option<OwnedFd>) -> Option<FromChild> {
     let head = Head::decode(raw)?;
     let text = raw.get(HEAD_LEN..).unwrap_or_default();
     Some(match head.tag {
@@ -333,6 +351,24 @@ mod tests {
         drop(theirs);
         assert!(matches!(ours.next().unwrap(), Some(FromChild::RootfsReady)));
         assert!(ours.next().unwrap().is_none());
+    }
+
+    #[test]
+    fn only_a_child_is_taken_on() {
+        use rustix::process::{PidfdFlags, getpid, getppid, pidfd_open};
+        for stranger in [getpid(), getppid().unwrap()] {
+            let pidfd = pidfd_open(stranger, PidfdFlags::empty()).unwrap();
+            assert_eq!(adopt(pidfd).unwrap_err().kind(), Kind::Attack);
+        }
+        let (no_pidfd, _other) = rustix::pipe::pipe().unwrap();
+        assert!(adopt(no_pidfd).is_err());
+        #[allow(clippy::disallowed_methods, reason = "a test")]
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let adopted = adopt(pidfd_open(pid, PidfdFlags::empty()).unwrap()).unwrap();
+        assert_eq!(adopted.pid, pid);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -96,11 +96,7 @@ impl Store {
             Err(Errno::NOENT) => return Err(Error::not_found()),
             Err(e) => return Err(Error::from(SysError::path("open", &path, e))),
         };
-        let owner = rustix::fs::fstat(&fd).on_path("fstat", &path)?.st_uid;
-        if owner != rustix::process::geteuid().as_raw() {
-            return Err(Error::attack(format!("{}: it belongs to user {owner}", path.display()))
-                .hint("only the user who made a container may change it"));
-        }
+        check_owner(&rustix::fs::fstat(&fd).on_path("fstat", &path)?, &path)?;
         Ok(ContainerDir { id: id.clone(), path, fd })
     }
 
@@ -130,6 +126,20 @@ impl Store {
         }
         Ok(ids)
     }
+}
+
+/// Refuses what others have made or can change: a record decides what is killed and removed, and what `exec` runs as whom.
+fn check_owner(stat: &rustix::fs::Stat, path: &Path) -> Result<()> {
+    let (owner, others) = (stat.st_uid, Mode::from_raw_mode(stat.st_mode) & (Mode::WGRP | Mode::WOTH));
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(Error::attack(format!("{}: it belongs to user {owner}", path.display()))
+            .hint("only the user who made a container may change it"));
+    }
+    if !others.is_empty() {
+        return Err(Error::attack(format!("{}: others than its owner may write to it", path.display()))
+            .hint("nothing in it can be trusted; remove it by hand, or take the permission away if you know who had it"));
+    }
+    Ok(())
 }
 
 /// Makes the root and what leads to it, for the owner only.
@@ -288,8 +298,9 @@ impl ContainerDir {
             Err(e) => return Err(SysError::path("open", path(), e).into()),
         };
         let stat = rustix::fs::fstat(&fd).on_path("fstat", path())?;
-        if stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(Error::attack(format!("{}: it belongs to user {}", path().display(), stat.st_uid)));
+        check_owner(&stat, &path())?;
+        if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
+            return Err(Error::attack(format!("{}: it is not a regular file", path().display())));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0) + 1);
         let mut file = std::fs::File::from(fd);

@@ -6,6 +6,9 @@ use super::rule::{Access, Kind, Rule};
 use crate::error::{Error, Result};
 use crate::limits::Invalid;
 
+/// More would not fit into a filter, whose jumps pass over 32767 instructions, and each rule is compared with all others.
+const MOST_RULES: usize = 8192;
+
 /// What a list of rules comes to.
 ///
 /// The last rule that matches an access decides it, else the default. No rule here is without effect.
@@ -24,6 +27,11 @@ impl Policy {
     ///
     /// A rule of unknown type, with bad numbers, or without access.
     pub fn new(rules: &[DeviceRule]) -> Result<Self, Invalid> {
+        if rules.len() > MOST_RULES {
+            let message =
+                format!("{} rules are more than the {MOST_RULES} that a filter can hold", rules.len());
+            return Err(Invalid::new("linux.resources.devices", message));
+        }
         let mut parsed = Vec::with_capacity(rules.len());
         for (index, rule) in rules.iter().enumerate() {
             parsed.extend(Rule::parse(rule, index)?);

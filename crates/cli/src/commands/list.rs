@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::flags::{Command, Flag, Parsed};
 use crate::global::{Global, Root};
 use crate::output::{self, Format, complain, summary};
+use crate::quote::visible;
 
 /// `--format` of the commands that print a table.
 pub(super) const FORMAT: Flag =
@@ -65,7 +66,7 @@ struct Listing {
 fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
     let args = ListArgs::new(parsed)?;
     let Listing { containers, skipped } = list(global)?;
-    skipped.iter().for_each(|line| complain(line));
+    skipped.iter().for_each(|line| complain(&visible(line)));
     let text = match args {
         ListArgs { quiet: true, .. } => summary::list_ids(&containers),
         ListArgs { format: Format::Table, execs: true, .. } => {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ::log::Level;
 
-use crate::quote::quote;
+use crate::quote::{quote, visible, visible_json};
 use brig_runtime::timestamp::Timestamp;
 
 /// The three looks. Keys, their order and the words for levels are those of the library that runc logs with.
@@ -68,7 +68,7 @@ fn json(entry: &Entry<'_>) -> String {
     let mut separator = '{';
     for (key, value) in members {
         // A string always serializes.
-        let value = serde_json::to_string(&value).unwrap_or_default();
+        let value = visible_json(serde_json::to_string(&value).unwrap_or_default());
         let _ = write!(out, "{separator}\"{key}\":{value}");
         separator = ',';
     }
@@ -101,7 +101,7 @@ fn terminal(entry: &Entry<'_>) -> String {
     if let Some(Place { module, file, line }) = entry.place {
         let _ = write!(out, "{file}:{line} {module}");
     }
-    let _ = write!(out, " {:<44} ", entry.message);
+    let _ = write!(out, " {:<44} ", visible(entry.message));
     for (key, extra) in &entry.extra {
         let _ = write!(out, " \x1b[{colour}m{key}\x1b[0m={}", value(extra));
     }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::table;
 use crate::error::{Error, Kind, os_text};
+use crate::quote::visible;
 
 /// The lines of ps(1) that are about these processes, with its heading.
 ///
@@ -51,7 +52,7 @@ fn filter(text: &str, pids: &[i32]) -> Result<String, Error> {
             .parse()
             .map_err(|_| Error::caller(format!("unable to parse pid: invalid syntax: {field:?}")))?;
         if wanted.contains(&pid) {
-            kept.push_str(line);
+            kept.push_str(&visible(line));
             kept.push('\n');
         }
     }

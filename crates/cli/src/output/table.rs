@@ -1,8 +1,16 @@
 //! Tables for people.
 
+use std::borrow::Cow;
+
+use crate::quote::visible;
+
 /// Lays `rows` out in columns: left-aligned, three blanks between, each but the last at least twelve wide with
 /// those. Scripts cut these tables by position, so the widths are runc's.
+///
+/// Cells show command lines and paths, which others wrote: see [`visible`].
 pub fn text<const N: usize>(rows: &[[String; N]]) -> String {
+    let rows: Vec<[Cow<'_, str>; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| visible(cell))).collect();
     const GAP: usize = 3;
     const MIN: usize = 12;
     let width = |column: usize| {
@@ -11,7 +19,7 @@ pub fn text<const N: usize>(rows: &[[String; N]]) -> String {
     };
     let widths: [usize; N] = std::array::from_fn(width);
     let mut out = String::new();
-    for row in rows {
+    for row in &rows {
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
             out.push_str(cell);
             if column + 1 < N {

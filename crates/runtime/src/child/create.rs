@@ -54,6 +54,8 @@ pub(super) struct Creation<'a> {
     /// The container's root: first the tree attached on the host, later `/`.
     pub root: Option<RootDir>,
     pub place_of_root: Cell<Option<mounts::Place>>,
+    /// procfs and sysfs of the container: where they were asked for, and the roots of their mounts.
+    pub pseudo: Vec<(std::path::PathBuf, OwnedFd)>,
     /// Mounts to be made read-only once everything below them is in place.
     pub read_only_later: Vec<(OwnedFd, std::path::PathBuf)>,
     /// The pid namespace to join at the end, opened where its path leads to it.
@@ -109,6 +111,8 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
         let pid_namespace = namespaces::open_pid_namespace(&job.plan.namespaces)?;
         if namespaces::needs_stage(&job.plan.namespaces) {
             tie(channel)?;
+            // With the privilege that a joined user namespace does not give.
+            process::set_oom_score_adj(&proc, &job.plan.process)?;
             namespaces::go_through_stage(job.plan, &proc, channel, &mut inbox)?;
         }
         let api_proc = proc.try_clone().map_err(|e| crate::error::io_error("dup", "/proc".as_ref(), &e))?;
@@ -129,6 +133,7 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
         api,
         root: None,
         place_of_root: Cell::new(None),
+        pseudo: Vec::new(),
         read_only_later: Vec::new(),
         pid_namespace,
         cgroup_namespace_done: job.plan.namespaces.cgroup != Ns::New,

@@ -80,14 +80,14 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
 /// Joins all namespaces of the container's first process at once. The pid namespace counts for children only: this process
 /// is not seen in it before it is the init program.
 fn join(j: &mut Joining<'_>) -> Result<()> {
-    // Its descriptors and memory are not for the container's processes, whatever they may share with it from here on (CVE-2016-9962).
-    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
-        .on("prctl(PR_SET_DUMPABLE)", "")?;
+    process::hide_from_others()?;
     let flags = j.job.record.namespaces;
     let has = |flag: CloneFlags| flags & flag.bits() != 0;
     namespaces::join_process(j.job.init, flags)?;
     if has(CloneFlags::NEWUSER) {
         namespaces::become_root()?;
+        // A change of ids sets it to what fs.suid_dumpable says.
+        process::hide_from_others()?;
     }
     if !has(CloneFlags::NEWNS) {
         // The container has the host's mounts, and a root of its own in them.

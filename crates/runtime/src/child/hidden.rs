@@ -12,13 +12,24 @@ use brig_sys::mount::MountAttr;
 
 use super::create::Creation;
 use crate::error::{Doing, Error, Result};
-use crate::rootfs::file_type;
+use crate::rootfs::{RootDir, file_type};
+
+/// Finds what is to be hidden. Below procfs and sysfs it is looked for from the roots of these mounts on: whoever shares the root
+/// file system can rename their mount points meanwhile, and what would be masked then is something else than what shows.
+fn find(c: &Creation<'_>, path: &Path) -> Result<Option<OwnedFd>> {
+    let held = c.pseudo.iter().filter_map(|(target, root)| Some((root, path.strip_prefix(target).ok()?)));
+    let Some((root, below)) = held.min_by_key(|(_, below)| below.as_os_str().len()) else {
+        return c.root()?.find(path);
+    };
+    let root = root.try_clone().map_err(|e| crate::error::io_error("dup", path, &e))?;
+    RootDir::new(root).find(&Path::new("/").join(below))
+}
 
 /// `linux.readonlyPaths`: each is mounted on itself, read-only with all below it; its other flags stay. What is not there is
 /// passed over.
 pub(super) fn read_only_paths(c: &mut Creation<'_>) -> Result<()> {
     for path in &c.job.plan.readonly_paths {
-        let Some(place) = c.root()?.find(path)? else {
+        let Some(place) = find(c, path)? else {
             continue;
         };
         let attr = MountAttr { set: MOUNT_ATTR_RDONLY, ..MountAttr::default() };
@@ -45,7 +56,7 @@ pub(super) fn masked_paths(c: &mut Creation<'_>) -> Result<()> {
     let mut null: Option<OwnedFd> = None;
     let mut empty: Option<OwnedFd> = None;
     for path in &c.job.plan.masked_paths {
-        let Some(place) = c.root()?.find(path)? else {
+        let Some(place) = find(c, path)? else {
             continue;
         };
         let is_dir = file_type(place.as_fd())? == FileType::Directory;

@@ -58,7 +58,20 @@ fn one(c: &mut Creation<'_>, mount: &Mount) -> Result<()> {
         }
         MountKind::Remount { options } => remount(c, mount, options.as_ref())?,
     };
-    finish(c, mount, root.as_fd())
+    finish(c, mount, root.as_fd())?;
+    remember_pseudo(c, mount, root);
+    Ok(())
+}
+
+/// Keeps hold of procfs and sysfs, to mask what is in them and not what their paths lead to by then; see [`super::hidden`].
+fn remember_pseudo(c: &mut Creation<'_>, mount: &Mount, root: OwnedFd) {
+    // What is mounted over them later is what will be seen there.
+    c.pseudo.retain(|(target, _)| !target.starts_with(&mount.target));
+    let is_pseudo = matches!(mount.kind, MountKind::Proc(_) | MountKind::Sysfs(_))
+        || [Path::new("/proc"), Path::new("/sys")].contains(&mount.target.as_path());
+    if is_pseudo {
+        c.pseudo.push((mount.target.clone(), root));
+    }
 }
 
 /// What applies to every kind once it is mounted.

@@ -13,8 +13,8 @@ use brig_plan::{Namespaces, Ns, Plan};
 use brig_sys::process::{CloneFlags, Cloned, clone_process, exit_now, unshare};
 use brig_sys::{Context, SysError};
 
-use super::Inbox;
 use super::create::Creation;
+use super::{Inbox, process};
 use crate::channel::{Channel, FromChild};
 use crate::error::{Doing, Error, Result};
 
@@ -132,17 +132,23 @@ pub fn join_all(ns: &Namespaces, early: Early) -> Result<()> {
     let mut opened = Vec::new();
     for (ns, kind, name) in kinds {
         if let Ns::Join(path) = ns {
-            let doing = || format!("linux.namespaces: {name} namespace {}", path.display());
+            let doing = || format!("{name} namespace {}", path.display());
             opened.push((open(path).doing(doing)?, path, kind, name));
         }
+    }
+    let joins_user = matches!(ns.user, Ns::Join(_));
+    if joins_user {
+        process::hide_from_others()?;
     }
     for (fd, path, kind, name) in opened {
         move_into_link_name_space(fd.as_fd(), Some(kind))
             .on_path("setns", path)
-            .doing(|| format!("linux.namespaces: {name} namespace {}", path.display()))?;
+            .doing(|| format!("{name} namespace {}", path.display()))?;
     }
-    if matches!(ns.user, Ns::Join(_)) {
+    if joins_user {
         become_root()?;
+        // A change of ids sets it to what fs.suid_dumpable says.
+        process::hide_from_others()?;
     }
     Ok(())
 }
@@ -156,7 +162,7 @@ pub(super) fn open_pid_namespace(ns: &Namespaces) -> Result<Option<OwnedFd>> {
     let Ns::Join(path) = &ns.pid else {
         return Ok(None);
     };
-    open(path).map(Some).doing(|| format!("linux.namespaces: pid namespace {}", path.display()))
+    open(path).map(Some).doing(|| format!("pid namespace {}", path.display()))
 }
 
 /// Enters a pid namespace, for the child that the init program will make.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pathrs::flags::OpenFlags;
 use pathrs::procfs::{ProcfsBase, ProcfsHandle};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use brig_plan::Process;
@@ -17,8 +17,19 @@ use super::create::Creation;
 use crate::error::{Doing, Error, Result};
 use crate::rootfs::RootDir;
 
+/// The descriptors and the memory of this process, still an image of brig, are not for the container's other processes, whatever they
+/// share with it from here on (CVE-2016-9962): a user namespace, in which they may have CAP_SYS_PTRACE, or a pid namespace.
+pub(super) fn hide_from_others() -> Result<()> {
+    Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .on("prctl(PR_SET_DUMPABLE)", "")?)
+}
+
 /// `process.oomScoreAdj`.
 pub(super) fn oom_score_adj(c: &mut Creation<'_>) -> Result<()> {
+    if super::namespaces::needs_stage(&c.job.plan.namespaces) {
+        // Done before that, and inherited.
+        return Ok(());
+    }
     set_oom_score_adj(&c.proc, &c.job.plan.process)
 }
 
@@ -135,18 +146,33 @@ pub(super) fn sysctls(c: &mut Creation<'_>) -> Result<()> {
     if sysctls.is_empty() {
         return Ok(());
     }
-    let proc = c.proc.try_clone().map_err(|e| crate::error::io_error("dup", Path::new("/proc"), &e))?;
-    let proc = ProcfsHandle::try_from_fd(proc).doing(|| "/proc")?;
     for sysctl in sysctls {
         let write = || -> Result<()> {
             let path = Path::new("sys").join(&sysctl.path);
-            let file = proc.open(ProcfsBase::ProcRoot, path, OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC)?;
+            let file = open_in_proc(c.proc.as_fd(), &path)?;
             rustix::io::write(&file, sysctl.value.as_bytes()).on("write", &sysctl.value)?;
             Ok(())
         };
         write().doing(|| format!("sysctl \"{}\"", sysctl.key))?;
     }
     Ok(())
+}
+
+/// Opens a file of procfs for writing: no link is followed, and nothing that is mounted in it is entered.
+fn open_in_proc(proc: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS
+        | ResolveFlags::NO_XDEV;
+    match openat2(proc, path, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS | Errno::PERM) => {}
+        other => return Ok(other.on_path("openat2", path)?),
+    }
+    let shown = Path::new("/proc");
+    let proc = proc.try_clone_to_owned().map_err(|e| crate::error::io_error("dup", shown, &e))?;
+    let proc = ProcfsHandle::try_from_fd(proc).doing(|| "/proc")?;
+    Ok(proc.open(ProcfsBase::ProcRoot, path, OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC)?.into())
 }
 
 /// Scheduling, I/O priority, personality, memory policy, CPUs.

@@ -63,8 +63,8 @@ fn containing_mount(path: &Path) -> Result<&Path> {
 /// Mounts the root file system on itself, so that it is a mount point of its own that can become `/`.
 pub(super) fn attach(c: &mut Creation<'_>) -> Result<()> {
     let path = &c.job.plan.rootfs;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let place = rustix::fs::open(path, flags, Mode::empty()).on_path("open", path)?;
+    // Checked before, and again here: whoever owns a directory above it can have put a link in its place since.
+    let place = crate::bundle::open_rootfs(path)?;
     let target = MountTarget { fd: place, path: path.clone() };
     let tree = match c.api.clone_tree(target.fd.as_fd(), path, true)? {
         Some(tree) => {
@@ -73,7 +73,7 @@ pub(super) fn attach(c: &mut Creation<'_>) -> Result<()> {
         }
         None => {
             rustix::mount::mount_bind_recursive(path, path).on_path("mount(MS_BIND)", path)?;
-            rustix::fs::open(path, flags, Mode::empty()).on_path("open", path)?
+            crate::bundle::open_rootfs(path)?
         }
     };
     c.root = Some(RootDir::new(tree));

@@ -14,7 +14,7 @@ use brig_sys::{Context, SysError};
 
 use super::plan::{Decided, decide, first_record};
 use super::{CreateRequest, host_side};
-use crate::channel::{Channel, FromChild, ToChild};
+use crate::channel::{Channel, FromChild, ToChild, adopt};
 use crate::child;
 use crate::deadline::after;
 use crate::delete;
@@ -187,7 +187,8 @@ impl<'a> Making<'a> {
         while let Some(message) = self.hear()? {
             match message {
                 FromChild::NeedIdMaps => self.owes_id_maps = true,
-                FromChild::Cloned(pid, pidfd) => self.cloned(pid, pidfd)?,
+                // A process that only led here has been followed by the next one.
+                FromChild::Cloned(_, pidfd) => self.children.push(adopt(pidfd)?),
                 FromChild::NeedSource(index) => {
                     let source = crate::sources::prepare(&self.decided.plan, index)?;
                     self.tell(ToChild::Source, source.as_ref().map(AsFd::as_fd))?;
@@ -233,14 +234,6 @@ impl<'a> Making<'a> {
         if let Some(filter) = LoadedFilter::compile(seccomp).doing(|| "linux.seccomp")? {
             filter.write(file.as_fd())?;
         }
-        Ok(())
-    }
-
-    /// A process that only led here has been followed by the next one.
-    fn cloned(&mut self, pid: i32, pidfd: OwnedFd) -> Result<()> {
-        let pid = rustix::process::Pid::from_raw(pid)
-            .ok_or_else(|| Error::new(Kind::Internal, "a clone without a pid"))?;
-        self.children.push(Child { pid, pidfd });
         Ok(())
     }
 
@@ -317,7 +310,7 @@ impl<'a> Making<'a> {
         let out_of_memory =
             self.cgroup.as_ref().is_some_and(|cgroup| cgroup.oom_kills().is_ok_and(|n| n > Some(0)));
         if killed && out_of_memory {
-            return host_side::oom_killed();
+            return Error::config("container init was OOM-killed (memory limit too low?)");
         }
         Error::host("procReady not received").hint(match status {
             Some(ExitStatus::Signaled(signal)) => {

@@ -13,7 +13,7 @@ use brig_sys::process::{Child, CloneFlags, Cloned, clone_process, reap, signal};
 use brig_sys::{Context, SysError};
 
 use super::{ExecRequest, process, stopped};
-use crate::channel::{Channel, FromChild, ToChild};
+use crate::channel::{Channel, FromChild, ToChild, adopt};
 use crate::child;
 use crate::container::Container;
 use crate::create::from_problem;
@@ -61,7 +61,8 @@ impl<'a> Joining<'a> {
             Some(_) => Some(open_filter(&container)?),
             None => None,
         };
-        let cgroup = cgroup(request, &container)?;
+        let cgroup = container.cgroup()?;
+        let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
         let exec = name(request, &container, &process)?;
         let own = exec.as_ref().and_then(|exec| exec.cgroup.as_ref());
         let own =
@@ -130,11 +131,7 @@ impl<'a> Joining<'a> {
     pub fn until_ready(&mut self) -> Result<()> {
         while let Some(message) = self.channel.next()? {
             match message {
-                FromChild::Cloned(pid, pidfd) => {
-                    let pid = rustix::process::Pid::from_raw(pid);
-                    let pid = pid.ok_or_else(|| Error::new(Kind::Internal, "a clone without a pid"))?;
-                    self.children.push(Child { pid, pidfd });
-                }
+                FromChild::Cloned(_, pidfd) => self.children.push(adopt(pidfd)?),
                 FromChild::Listener(number) => {
                     self.hand_over_listener(number)?;
                     self.channel.tell(ToChild::Go, None)?;
@@ -306,18 +303,6 @@ fn forget(exec: Option<&ExecRecord>, container: &Container) {
     }
 }
 
-/// The cgroup that the process is to be in.
-fn cgroup(request: &ExecRequest, container: &Container) -> Result<Cgroup> {
-    let cgroup = container.cgroup()?;
-    let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
-    // Born there, the process would never come to tell that it is ready.
-    if !request.ignore_paused && cgroup.is_frozen()? {
-        let text = "cannot exec into a frozen cgroup (--ignore-paused waits until it is thawed)";
-        return Err(Error::state(text));
-    }
-    Ok(cgroup)
-}
-
 fn check_status(container: &Container, ignore_paused: bool) -> Result<()> {
     match container.status()? {
         Status::Created | Status::Running => Ok(()),
@@ -372,9 +357,6 @@ fn explain_birth(e: SysError, cgroup: &Cgroup) -> Error {
         ))
         .with_errno(errno),
         Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
-        Errno::OPNOTSUPP => error.hint(
-            "the cgroup is below a threaded one and not threaded itself, so it can hold no processes: see its cgroup.type",
-        ),
         Errno::AGAIN => {
             error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max")
         }

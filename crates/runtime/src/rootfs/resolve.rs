@@ -56,11 +56,17 @@ impl RootDir {
     /// One openat2(2) that cannot leave the root. A component that is renamed meanwhile makes the kernel answer EAGAIN; where
     /// it will not do (a filter that does not know the call), `pathrs` goes step by step.
     fn look_up(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        match self.open_once(path, flags | OFlags::PATH | OFlags::CLOEXEC, resolve) {
+            Err(Errno::NOSYS | Errno::PERM) => self.look_up_by_steps(path, flags, resolve),
+            other => other,
+        }
+    }
+
+    fn open_once(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
         let resolve = resolve | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_LINKS {
-            match openat2(&self.root, path, flags | OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            match openat2(&self.root, path, flags, Mode::empty(), resolve) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(Errno::NOSYS | Errno::PERM) => return self.look_up_by_steps(path, flags, resolve),
                 other => return other,
             }
         }
@@ -90,6 +96,12 @@ impl RootDir {
     ///
     /// As [`RootDir::resolve`].
     pub fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
+        // By the same call where it is allowed. The library finds words for an error by way of `/proc`, and panics in a container
+        // that has none.
+        match self.open_once(path, flags | OFlags::CLOEXEC, ResolveFlags::empty()) {
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            other => return Ok(other.on_path("openat2", path)?),
+        }
         let flags = OpenFlags::from_bits_retain((flags | OFlags::CLOEXEC).bits().into());
         let file = self.root.open_subpath(path, flags).doing(|| path.display().to_string())?;
         Ok(OwnedFd::from(file))

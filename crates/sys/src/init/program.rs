@@ -96,13 +96,10 @@ fn die_with_brig() {
     call::set_parent_death_signal(call::SIGKILL);
 }
 
-/// AppArmor and SELinux labels count for the next execve of the writer, so they are written here and not by brig's child. Since
-/// Linux 5.13 only that may write which has opened the file after its own execve.
+/// AppArmor and SELinux labels count for the next execve of the writer, so they are written here and not by brig's child.
 fn write_label(p: &Params) -> Done {
     if p.label_fd >= 0 {
-        let file = call::open_to_write(p.label_fd, c"exec").map_err(fault(Step::Label))?;
-        call::write(file, p.label).map_err(fault(Step::Label))?;
-        call::close(file);
+        call::write(p.label_fd, p.label).map_err(fault(Step::Label))?;
         call::close(p.label_fd);
     }
     Ok(())

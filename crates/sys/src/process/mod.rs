@@ -14,7 +14,7 @@ pub use attributes::{
 };
 pub use clone::{Child, CloneFlags, Cloned, clone_process, execute, execute_fd, exit_now, unshare};
 pub use fds::{borrow_inherited, cloexec_from, inherit, place_fd};
-pub use pidfd::{ExitStatus, PidfdInfo, pidfd_info, reap, signal};
+pub use pidfd::{ExitStatus, PidfdInfo, child_pid, pidfd_info, reap, signal};
 pub use signals::{next_signal, reset_signals, set_signal_mask, signal_fd};
 
 /// The errno of the libc call that has just failed.

@@ -52,6 +52,23 @@ pub fn reap(pidfd: BorrowedFd<'_>, block: bool) -> Result<Option<ExitStatus>> {
     }))
 }
 
+/// Asks who a child of this process is; `None` when the pidfd names somebody else's child, or none at all.
+///
+/// The pid is the kernel's word (`Pid:` in the pidfd's fdinfo, proc_pid_fdinfo(5)), as seen from the mounted `/proc`.
+pub fn child_pid(pidfd: BorrowedFd<'_>) -> Option<rustix::process::Pid> {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    while let Err(errno) = waitid(WaitId::PidFd(pidfd), options) {
+        if errno != Errno::INTR {
+            return None;
+        }
+    }
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()?;
+    // -1 for one that has ended and been reaped, 0 for one that is not in the namespace.
+    if pid > 0 { Pid::from_raw(pid) } else { None }
+}
+
 /// Sends a signal by number to the process that `pidfd` names; 0 only asks whether it may.
 ///
 /// # Errors

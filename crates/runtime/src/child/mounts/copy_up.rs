@@ -35,7 +35,9 @@ pub(super) fn copy(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<()> {
                 rustix::fs::symlinkat(target, to, name).on("symlinkat", shown())?;
             }
             FileType::RegularFile => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                // It may be a fifo or a device by now: neither is to be waited for.
+                let flags =
+                    OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
                 let source = rustix::fs::openat(&from, name, flags, Mode::empty()).on("openat", shown())?;
                 let flags =
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
