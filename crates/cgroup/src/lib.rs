@@ -21,6 +21,11 @@ mod devices;
 mod dir;
 mod error;
 mod exec;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    //! What the fuzz targets in `fuzz/` reach of this crate.
+    pub use crate::devices::fuzzing::devices;
+}
 mod freezer;
 mod kill;
 mod layout;

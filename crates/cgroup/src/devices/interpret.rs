@@ -1,5 +1,12 @@
 //! Runs what [`super::compile`] makes, to test it.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a program that is wrong fails its test"
+)]
+
 use brig_sys::bpf::Insn;
 
 use super::compile::{AND_K, EXIT, JEQ_K, JNE_K, JSET_K, JUMP, LOAD, MOV_K, MOV_X, SHR_K};

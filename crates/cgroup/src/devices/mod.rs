@@ -5,7 +5,9 @@
 //! who write them expect of the rest.
 
 mod compile;
-#[cfg(test)]
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+#[cfg(any(test, feature = "fuzzing"))]
 mod interpret;
 mod policy;
 mod rule;
