@@ -67,6 +67,12 @@ impl Socket {
         Message { data, fds, connection }
     }
 
+    /// Takes a connection over which nothing may have come, and forgets it.
+    pub fn accept(&self) {
+        wait(&self.listener);
+        drop(accept_with(&self.listener, SocketFlags::CLOEXEC).unwrap());
+    }
+
     /// Whether a connection waits.
     pub fn has_connection(&self) -> bool {
         is_readable(&self.listener, Timespec::default())

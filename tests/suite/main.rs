@@ -11,10 +11,7 @@
     reason = "tests fail by panicking, and work with files and programs by std"
 )]
 
-mod cgroup;
 mod cli;
-mod config;
-mod events;
 mod exec;
 mod gc;
 mod hooks;
@@ -22,9 +19,7 @@ mod lifecycle;
 mod log;
 mod mounts;
 mod namespaces;
-mod pause;
 mod pid;
 mod process;
 mod record;
 mod terminal;
-mod update;
