@@ -24,10 +24,7 @@ CRATES  := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 RELEASE := env RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CRATES)=/crates" $(CARGO)
 
 # The commit is part of the answer to --version.
-GIT     := git -c safe.directory=$(CURDIR)
-COMMIT  ?= $(shell $(GIT) describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
-# The time of all files in a package, as https://reproducible-builds.org/specs/source-date-epoch/ wants it.
-SOURCE_DATE_EPOCH ?= $(or $(shell $(GIT) log -1 --format=%ct 2>/dev/null),0)
+COMMIT  := $(shell git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
 
 OUT     := $(or $(CARGO_TARGET_DIR),target)
 BRIG    := $(OUT)/$(TARGET)/release/brig
@@ -38,8 +35,8 @@ DEB     := $(OUT)/deb/brig_$(VERSION)_$(shell dpkg --print-architecture 2>/dev/n
 BESIDE  := $(OUT)/$(TARGET)/suite/brig
 SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package brig-tests
 
-.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 vm-test kill clients beside lint \
-	fmt ci clean
+.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 attack fuzz-short fuzz \
+	kill clients beside lint fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
 
@@ -72,7 +69,7 @@ deb: ## a Debian package, and its SHA256, in target/deb
 	@tests/need deb
 	rm -rf $(OUT)/deb
 	$(MAKE) --no-print-directory install DESTDIR=$(abspath $(OUT))/deb/stage PREFIX=/usr
-	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) packaging/deb/build $(OUT)/deb/stage $(VERSION) $(DEB)
+	SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) packaging/deb/build $(OUT)/deb/stage $(VERSION) $(DEB)
 	rm -rf $(OUT)/deb/stage
 	cd $(OUT)/deb && sha256sum *.deb | tee SHA256SUMS
 
@@ -81,13 +78,13 @@ package: deb ## install the Debian package in an empty root, use it, remove it
 	@tests/package $(DEB)
 
 reproducible: deb ## build once more somewhere else, and compare the bytes
-	@tests/reproducible $(DEB) '$(COMMIT)' $(SOURCE_DATE_EPOCH)
+	@tests/reproducible $(DEB)
 
 demo: release ## see a container live and die, step by step
 	@tests/need demo
 	@tests/demo $(BRIG)
 
-test: unit suite suite-v2 kill clients ## all tests
+test: unit suite suite-v2 attack fuzz-short kill clients ## all tests
 
 unit: ## tests of the parts, which need no root
 	@tests/need build unit
@@ -104,10 +101,27 @@ suite: beside ## tests of the whole program, on the cgroups of this machine
 suite-v2: beside ## the same where there is only cgroup v2
 	tests/pure-v2 $(SUITE) --test suite $(TESTS)
 
-vm-test: beside ## the tests of limits in a virtual machine with systemd and all of cgroup v2
-	@$(SUITE) --test suite --no-run
-	tests/vm/test $(OUT)/vm $(BESIDE) \
-		"$$($(SUITE) --test suite --no-run 2>&1 | sed -n 's/^ *Executable.*(\(.*\))$$/\1/p')" $(TESTS)
+attack: beside ## hostile images, configurations and neighbours; ATTACK=full for hours
+	$(SUITE) --test attack $(TESTS)
+
+# A fixed number of mutations of a fixed seed: the same inputs each time.
+FUZZ_RUNS ?= 40000
+fuzz-short: ## fuzz targets, each for a fixed number of runs
+	@tests/need build
+	$(CARGO) run --locked --profile suite --package brig-fuzz -- all --runs $(FUZZ_RUNS)
+
+# Coverage as libFuzzer reads it, which stable compilers can put in too.
+FUZZ      ?= all
+FUZZ_TIME ?= 3600
+FUZZER    := $(OUT)/libfuzzer/$(MACHINE)-unknown-linux-gnu/release/brig-libfuzzer
+SANCOV    := -C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=4 -C llvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-C llvm-args=-sanitizer-coverage-pc-table -C llvm-args=-sanitizer-coverage-trace-compares -C codegen-units=1
+fuzz: ## the same under libFuzzer: FUZZ=target, FUZZ_TIME=seconds for each
+	@tests/need build fuzz
+	RUSTFLAGS="$(SANCOV)" $(CARGO) build --locked --release --manifest-path fuzz/libfuzzer/Cargo.toml \
+		--target $(MACHINE)-unknown-linux-gnu --target-dir $(OUT)/libfuzzer
+	$(CARGO) run --locked --profile suite --package brig-fuzz -- $(FUZZ) --dump $(OUT)/fuzz
+	fuzz/libfuzzer/run $(FUZZER) $(OUT)/fuzz $(FUZZ_TIME) $(FUZZ)
 
 kill: beside ## commands killed at system call after system call
 	$(if $(RUNTIME),@echo "not run: the points are those of brig",$(SUITE) --test kill)
