@@ -35,7 +35,7 @@ DEB     := $(OUT)/deb/brig_$(VERSION)_$(shell dpkg --print-architecture 2>/dev/n
 BESIDE  := $(OUT)/$(TARGET)/suite/brig
 SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package brig-tests
 
-.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 attack fuzz-short fuzz \
+.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 systemd-test attack fuzz-short fuzz \
 	kill clients beside lint fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
@@ -84,7 +84,7 @@ demo: release ## see a container live and die, step by step
 	@tests/need demo
 	@tests/demo $(BRIG)
 
-test: unit suite suite-v2 attack fuzz-short kill clients ## all tests
+test: unit suite suite-v2 systemd-test attack fuzz-short kill clients ## all tests
 
 unit: ## tests of the parts, which need no root
 	@tests/need build unit
@@ -100,6 +100,10 @@ suite: beside ## tests of the whole program, on the cgroups of this machine
 
 suite-v2: beside ## the same where there is only cgroup v2
 	tests/pure-v2 $(SUITE) --test suite $(TESTS)
+
+systemd-test: beside ## the suite, and killed commands, where systemd makes the cgroups
+	@tests/need systemd
+	TESTS="$(TESTS)" tests/systemd-test $(SUITE)
 
 attack: beside ## hostile images, configurations and neighbours; ATTACK=full for hours
 	$(SUITE) --test attack $(TESTS)

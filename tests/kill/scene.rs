@@ -38,8 +38,9 @@ impl Scene {
             runtime().display().to_string(),
             "--root".to_owned(),
             self.bundle.root.display().to_string(),
-            command.to_owned(),
         ];
+        line.extend(host::by_systemd().then(|| "--systemd-cgroup".to_owned()));
+        line.push(command.to_owned());
         let rest: Vec<&str> = match command {
             "create" => vec!["--bundle", &bundle, id],
             "run" => vec!["--bundle", &bundle, "--detach", id],

@@ -176,9 +176,23 @@ impl Bundle {
         self.dir.path().join("rootfs")
     }
 
-    /// The container's cgroup, as in `cgroupsPath`.
+    /// The container's cgroup.
     pub fn cgroup(&self) -> String {
-        format!("/brig-test/{}", self.id)
+        if host::by_systemd() {
+            format!("/brig.slice/brig-test.slice/{}", self.unit())
+        } else {
+            format!("/brig-test/{}", self.id)
+        }
+    }
+
+    /// The same as `cgroupsPath` has it.
+    pub fn cgroups_path(&self) -> String {
+        cgroups_path(&self.id)
+    }
+
+    /// The container's unit, where systemd makes the cgroups.
+    pub fn unit(&self) -> String {
+        format!("brig-{}.scope", self.id.replace('+', "\\x2b"))
     }
 
     /// The container's cgroup directory for a controller.
@@ -232,7 +246,8 @@ impl Bundle {
     /// The runtime with this test's root; the rest of the command line is to be added.
     pub fn runtime(&self) -> Run {
         self.write_config();
-        Run::new(runtime()).arg("--root").arg(&self.root)
+        let run = Run::new(runtime()).arg("--root").arg(&self.root);
+        if host::by_systemd() { run.arg("--systemd-cgroup") } else { run }
     }
 
     /// A command on the container; `create` and `run` get the bundle.
@@ -296,6 +311,9 @@ impl Bundle {
         if self.root.join(&self.id).exists() {
             left.push(self.root.join(&self.id).display().to_string());
         }
+        if host::by_systemd() && host::unit_file(&self.unit()).exists() {
+            left.push(format!("unit {}", self.unit()));
+        }
         left.extend(host::mounts_below(self.path()));
         left.extend(self.processes().iter().map(|pid| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -321,14 +339,7 @@ impl Bundle {
 
     /// Processes in the container's cgroup.
     pub fn members(&self) -> Vec<i32> {
-        let mut found: Vec<i32> = host::cgroup_dirs(&self.cgroup())
-            .iter()
-            .filter_map(|dir| fs::read_to_string(dir.join("cgroup.procs")).ok())
-            .flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
-            .collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        host::members_of(&self.cgroup())
     }
 
     /// Expects that nothing is there.
@@ -378,6 +389,10 @@ impl Drop for Bundle {
     }
 }
 
+fn cgroups_path(id: &str) -> String {
+    if host::by_systemd() { format!("brig-test.slice:brig:{id}") } else { format!("/brig-test/{id}") }
+}
+
 /// The default configuration, with names of this test.
 fn default_config(id: &str) -> Value {
     let mut config = json!({
@@ -408,7 +423,7 @@ fn default_config(id: &str) -> Value {
             { "destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["nosuid", "noexec", "nodev", "relatime", "ro"] }
         ],
         "linux": {
-            "cgroupsPath": format!("/brig-test/{id}"),
+            "cgroupsPath": cgroups_path(id),
             "resources": { "devices": [{ "allow": false, "access": "rwm" }] },
             "namespaces": [{ "type": "pid" }, { "type": "network" }, { "type": "ipc" }, { "type": "uts" }, { "type": "mount" }],
             "maskedPaths": ["/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",

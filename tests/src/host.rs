@@ -7,6 +7,21 @@ pub fn is_cgroup_v2() -> bool {
     Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
 }
 
+/// Whether this host runs systemd.
+pub fn has_systemd() -> bool {
+    Path::new("/run/systemd/system").is_dir()
+}
+
+/// Whether containers are to have their cgroups from systemd: `DRIVER=systemd`.
+pub fn by_systemd() -> bool {
+    std::env::var_os("DRIVER").is_some_and(|driver| driver == "systemd")
+}
+
+/// The file that is there for as long as systemd knows a transient unit.
+pub fn unit_file(unit: &str) -> PathBuf {
+    Path::new("/run/systemd/transient").join(unit)
+}
+
 /// Whether a controller can limit a container here.
 pub fn has_controller(name: &str) -> bool {
     if is_cgroup_v2() {
@@ -28,6 +43,25 @@ pub fn hierarchies() -> Vec<PathBuf> {
         .filter_map(|line| line.split(' ').nth(4))
         .map(PathBuf::from)
         .collect()
+}
+
+/// Mount point of the cgroup v2 hierarchy.
+pub fn unified() -> Option<PathBuf> {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line = table.lines().find(|line| line.contains(" - cgroup2 "))?;
+    line.split(' ').nth(4).map(PathBuf::from)
+}
+
+/// Processes in a cgroup, in any hierarchy.
+pub fn members_of(path: &str) -> Vec<i32> {
+    let mut found: Vec<i32> = cgroup_dirs(path)
+        .iter()
+        .filter_map(|dir| std::fs::read_to_string(dir.join("cgroup.procs")).ok())
+        .flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// Directories of a cgroup path (absolute, as in `cgroupsPath`) that exist, in all hierarchies.

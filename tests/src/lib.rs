@@ -18,12 +18,14 @@
 )]
 
 mod bundle;
+mod bus;
 mod command;
 pub mod host;
 mod pty;
 mod socket;
 
 pub use bundle::{Bundle, rootfs};
+pub use bus::{FakeBus, Fault, Plan};
 pub use command::{Finished, Run, Spawned};
 pub use pty::Pty;
 pub use serde_json::{Value, json};

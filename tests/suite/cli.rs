@@ -347,7 +347,7 @@ fn spec_does_not_overwrite() {
 #[test]
 fn what_spec_writes_can_be_run() {
     let mut b = Bundle::default();
-    let cgroup = b.cgroup();
+    let cgroup = b.cgroups_path();
     b.config = spec(&[]);
     b.config["process"]["terminal"] = false.into();
     b.config["linux"]["cgroupsPath"] = cgroup.into();

@@ -1,7 +1,8 @@
 //! What brig does, seen from outside, by topic.
 //!
 //! Each test shows one behaviour on a container of its own, so all of them run in parallel. `RUNTIME=runc` runs them against
-//! another runtime, and `tests/pure-v2` where there is only cgroup v2.
+//! another runtime, `tests/pure-v2` where there is only cgroup v2, and `tests/with-systemd` with `DRIVER=systemd` under systemd,
+//! which makes the cgroups then.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +12,7 @@
     reason = "tests fail by panicking, and work with files and programs by std"
 )]
 
+mod bus;
 mod cli;
 mod exec;
 mod gc;
@@ -22,4 +24,5 @@ mod namespaces;
 mod pid;
 mod process;
 mod record;
+mod systemd;
 mod terminal;

@@ -14,6 +14,7 @@ use crate::make::{Directory, NotEnabled};
 use crate::names::{Name, Names};
 use crate::parse;
 use crate::procs;
+use crate::systemd::Systemd;
 
 /// The cgroups of one container.
 ///
@@ -156,12 +157,29 @@ impl Cgroup {
                 Err(errno) if self.names.lenient() && is_permission(errno) => {
                     log::debug!("not joining {}: permission denied", file().display());
                 }
+                Err(errno) if is_permission(errno) && node.name.unified && self.names.unit.is_some() => {
+                    self.attach_by_systemd(&node.name, pid)?;
+                }
                 Err(errno) => {
                     return Err(Error::Attach { pid, file: file(), errno });
                 }
             }
         }
         Ok(())
+    }
+
+    /// A user may not move processes from the session into the own part of the tree; systemd may.
+    fn attach_by_systemd(&self, name: &Name, pid: i32) -> Result<()> {
+        let Some(unit) = &self.names.unit else { return Ok(()) };
+        // The unit's own cgroup, or one below it.
+        let own = unit.path()?;
+        let below = name
+            .path
+            .ancestors()
+            .find(|above| above.ends_with(&own))
+            .and_then(|own| name.path.strip_prefix(own).ok());
+        let below = Path::new("/").join(below.unwrap_or(Path::new("")));
+        Systemd::new(unit.bus).attach(unit, &below.to_string_lossy(), pid)
     }
 
     /// The processes of the container as this process sees them; with those in sub-cgroups if `recursive`. One

@@ -262,6 +262,74 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// An annotation about a property of the unit that does not read as GVariant text.
+    #[error(
+        "annotations[\"org.systemd.property.{name}\"]: annotation org.systemd.property.{name}={value} value parse \
+         error: {fault}"
+    )]
+    Annotation {
+        /// The property.
+        name: String,
+        /// The text.
+        value: String,
+        /// What is wrong with it, and where.
+        fault: String,
+    },
+
+    /// systemd cannot be reached, or the connection to it broke.
+    #[error("{doing}: {fault}")]
+    Bus {
+        /// What was being done.
+        doing: String,
+        /// Which sockets were tried, and what went wrong.
+        fault: String,
+    },
+
+    /// systemd, or the bus, refused.
+    #[error("{doing}: {name}: {text}")]
+    Systemd {
+        /// What was being done.
+        doing: String,
+        /// The name of the D-Bus error.
+        name: String,
+        /// Its text.
+        text: String,
+    },
+
+    /// systemd began to make a unit and did not succeed.
+    #[error("error creating systemd unit `{unit}`: got `{result}` (see the journal, journalctl -u {unit})")]
+    Job {
+        /// The unit.
+        unit: String,
+        /// The job's result: `failed`, `canceled`, `timeout`, `dependency` and so on.
+        result: String,
+    },
+
+    /// systemd did not answer in time.
+    #[error("Timeout waiting for systemd to create {unit}")]
+    JobTimeout {
+        /// The unit.
+        unit: String,
+    },
+
+    /// A unit that was stopped is still there.
+    #[error("systemd unit `{unit}` does not stop (see systemctl status {unit})")]
+    UnitRemains {
+        /// The unit.
+        unit: String,
+    },
+
+    /// The unit is there, and the process is not in it.
+    #[error("systemd put the process of unit `{unit}` in {}, not in {}", found.display(), wanted.display())]
+    Misplaced {
+        /// The unit.
+        unit: String,
+        /// Where the process is.
+        found: PathBuf,
+        /// Where the record says that it is, from the cgroup of systemd on.
+        wanted: PathBuf,
+    },
+
     /// bpf(2) refused the device filter.
     #[error("linux.resources.devices: {doing} the device filter of {}: bpf: {}{detail}", path.display(), errno_text(*errno))]
     DeviceFilter {

@@ -1,4 +1,4 @@
-//! Control groups for containers, v1, hybrid and v2; it knows nothing of containers otherwise.
+//! Control groups for containers, v1, hybrid and v2, by ourselves or by [systemd]; it knows nothing of containers otherwise.
 //!
 //! ```text
 //! Layout::detect ─ Names::decide ─ (record) ─ Cgroup::make ─ apply ─ (clone into dir_fd, attach) ─ keep
@@ -40,6 +40,7 @@ mod remove;
 pub mod stats;
 mod straggler;
 mod sub;
+pub mod systemd;
 mod watch;
 
 pub use cgroup::Cgroup;

@@ -116,6 +116,27 @@ impl Cgroup {
         Ok(cgroup)
     }
 
+    /// Makes the cgroups of a unit that systemd does not know yet, so that its first process can be born there. `None` where
+    /// only systemd may make them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cgroup::make`].
+    pub fn make_in_slice(names: &Names, resources: &Resources) -> Result<Option<Self>> {
+        match Self::make(names, resources) {
+            Ok(cgroup) => {
+                // systemd writes to it too.
+                cgroup.not_fresh();
+                Ok(Some(cgroup))
+            }
+            Err(error) if error.is_permission() => {
+                log::debug!("leaving it to systemd: {error}");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn make_one(&mut self, name: &Name, resources: &Resources) -> Result<Node> {
         let Some(mount) = open_mount(name)? else {
             return Err(Error::Io {

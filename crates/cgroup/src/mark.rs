@@ -16,6 +16,7 @@ use crate::dir::{Dir, walk};
 use crate::error::Result;
 use crate::layout::{Layout, Mode};
 use crate::names::{Driver, Name, Names};
+use crate::systemd::Unit;
 
 const TRUSTED: &str = "trusted.brig";
 const USER: &str = "user.brig";
@@ -105,7 +106,10 @@ pub fn marked(layout: &Layout) -> Result<Vec<(Mark, Names)>> {
 }
 
 fn only(mode: Mode, name: Name) -> Names {
-    Names { driver: Driver::Cgroupfs, mode, rootless: false, explicit: true, groups: vec![name] }
+    // Whose scope it is (or was, before it was killed) tells its name.
+    let unit = Unit::of_cgroup(&name.path);
+    let driver = if unit.is_some() { Driver::Systemd } else { Driver::Cgroupfs };
+    Names { driver, mode, rootless: false, explicit: true, groups: vec![name], unit }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, Mode};
 use crate::parse;
+use crate::systemd::Unit;
 
 /// Who makes the directories.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub enum Driver {
     /// This crate, through the file system.
     #[default]
     Cgroupfs,
+    /// systemd, see [`crate::systemd`].
+    Systemd,
 }
 
 /// What a container's configuration says about its place.
@@ -49,6 +52,9 @@ pub struct Names {
     pub explicit: bool,
     /// One for each hierarchy, in the order of setup.
     pub groups: Vec<Name>,
+    /// With systemd: the unit that they belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
 }
 
 /// The cgroup in one hierarchy.
@@ -122,7 +128,14 @@ impl Names {
                 path,
             });
         }
-        Ok(Self { driver: Driver::Cgroupfs, mode: layout.mode, rootless: request.rootless, explicit, groups })
+        Ok(Self {
+            driver: Driver::Cgroupfs,
+            mode: layout.mode,
+            rootless: request.rootless,
+            explicit,
+            groups,
+            unit: None,
+        })
     }
 
     /// The cgroups that runc's `state.json` lists as `cgroup_paths`: controller (or `""` for v2) to directory.
@@ -151,7 +164,8 @@ impl Names {
             name.check()?;
             groups.push(name);
         }
-        Ok(Self { driver: Driver::Cgroupfs, mode: layout.mode, rootless, explicit: false, groups })
+        let (driver, mode) = (Driver::Cgroupfs, layout.mode);
+        Ok(Self { driver, mode, rootless, explicit: false, groups, unit: None })
     }
 
     /// Whether permission errors are to be tolerated: rootless, and the place was our choice.

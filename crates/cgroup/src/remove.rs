@@ -14,9 +14,10 @@ use crate::dir::{Dir, name_path};
 use crate::error::{Error, Result};
 use crate::kill::v2_vacant;
 use crate::procs::{self, Waited};
+use crate::systemd::Systemd;
 
 impl Cgroup {
-    /// Removes the cgroups and all below them, in every hierarchy; never one above. What is not there is no error,
+    /// Stops the unit, if there is one, then removes the cgroups and all below them, in every hierarchy; never one above. What is not there is no error,
     /// so this can be repeated until it succeeds. Processes that are leaving are waited for, none is killed.
     ///
     /// # Errors
@@ -24,7 +25,10 @@ impl Cgroup {
     /// [`Error::Remove`] names the first directory that would not go, and who is in it. The other hierarchies
     /// have been cleared nevertheless. A lack of permission is tolerated where the names are lenient.
     pub fn remove(&self, deadline: Instant) -> Result<()> {
-        let mut first = Ok(());
+        let mut first = match &self.names.unit {
+            Some(unit) => Systemd::new(unit.bus).stop(unit, deadline),
+            None => Ok(()),
+        };
         for node in &self.nodes {
             let removed = open_mount(&node.name).and_then(|mount| {
                 mount

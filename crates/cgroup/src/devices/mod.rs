@@ -16,3 +16,4 @@ pub(crate) mod v1;
 pub(crate) mod v2;
 
 pub(crate) use policy::Policy;
+pub(crate) use rule::Kind;

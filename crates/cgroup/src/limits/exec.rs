@@ -42,9 +42,9 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Writes all, or puts everything back.
-    pub(super) fn run_or_undo(&mut self, writes: &[Write]) -> Result<()> {
-        let Err(error) = self.run(writes) else {
+    /// Writes all and does what comes `then`, or puts everything back.
+    pub(super) fn run_or_undo(&mut self, writes: &[Write], then: impl FnOnce() -> Result<()>) -> Result<()> {
+        let Err(error) = self.run(writes).and_then(|()| then()) else {
             return Ok(());
         };
         let mut previous = self.undo.take().unwrap_or_default();

@@ -12,6 +12,7 @@ use crate::cgroup::Cgroup;
 use crate::devices;
 use crate::error::{Error, Result};
 use crate::layout::Mode;
+use crate::systemd::Systemd;
 
 pub use write::{Converted, Invalid, Link, Missing, Shape, Skipped, Write};
 
@@ -44,7 +45,7 @@ impl Cgroup {
     }
 
     /// Nothing can be said any more about the values of files.
-    fn not_fresh(&self) {
+    pub(crate) fn not_fresh(&self) {
         for node in &self.nodes {
             node.fresh.set(false);
         }
@@ -63,8 +64,22 @@ impl Cgroup {
         let Converted { writes, skipped } = self.convert(resources)?;
         self.check_usage(resources)?;
         self.not_fresh();
-        exec::Executor::with_undo(self).run_or_undo(&writes)?;
+        exec::Executor::with_undo(self).run_or_undo(&writes, || self.tell_systemd(resources, &writes))?;
         Ok(skipped)
+    }
+
+    /// The kernel has taken the limits: systemd is to know of them, or it would take them back one day.
+    fn tell_systemd(&self, resources: &Resources, writes: &[Write]) -> Result<()> {
+        let Some(unit) = &self.names.unit else { return Ok(()) };
+        let cpu_max = self.cpu_max(resources)?;
+        let mut systemd = Systemd::new(unit.bus);
+        if systemd.set_limits(&self.names, resources, cpu_max.as_deref())? {
+            // It has whole percents of CPU time only, and has just written those.
+            let of_cpu: Vec<Write> =
+                writes.iter().filter(|write| write.controller == "cpu").cloned().collect();
+            exec::Executor::new(self).run(&of_cpu)?;
+        }
+        Ok(())
     }
 
     /// Replaces the device rules: the last one that matches an access decides it, and what none matches is denied.
@@ -96,14 +111,18 @@ impl Cgroup {
         if self.names.mode != Mode::V2 {
             return Ok(v1::convert(resources)?);
         }
-        let current = match self.unified() {
+        Ok(v2::convert(resources, self.cpu_max(resources)?.as_deref())?)
+    }
+
+    /// What `cpu.max` says now, where [`v2::needs_cpu_max`].
+    fn cpu_max(&self, resources: &Resources) -> Result<Option<String>> {
+        match self.unified().filter(|_| self.names.mode == Mode::V2) {
             Some(node) if !node.fresh.get() && v2::needs_cpu_max(resources) => match node.dir()? {
-                Some(dir) => dir.read_if_any("cpu.max")?,
-                None => None,
+                Some(dir) => dir.read_if_any("cpu.max"),
+                None => Ok(None),
             },
-            _ => None,
-        };
-        Ok(v2::convert(resources, current.as_deref())?)
+            _ => Ok(None),
+        }
     }
 
     /// `checkBeforeUpdate`. That usage cannot be read is no reason to refuse: the kernel has its own say.

@@ -98,6 +98,11 @@ pub fn first_flags(ns: &Namespaces) -> CloneFlags {
     if namespaces::needs_stage(ns) { CloneFlags::empty() } else { namespaces::clone_flags(ns) }
 }
 
+/// Whether the process that the command makes only leads to the container's.
+pub fn goes_through_stage(ns: &Namespaces) -> bool {
+    namespaces::needs_stage(ns)
+}
+
 /// How many processes there are when the id mappings can be written: those of the last one are meant, unless the process
 /// before it needs them to make a time namespace.
 pub fn processes_before_id_maps(ns: &Namespaces) -> usize {

@@ -39,9 +39,29 @@ pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
     }
     let memory = making.decided.plan.cgroup.resources.memory.clone().filter(is_small);
     match memory {
-        Some(memory) => set(making, Resources { memory: Some(memory), ..Resources::default() }),
+        Some(memory) => set_small(making, &Resources { memory: Some(memory), ..Resources::default() }),
         None => Ok(()),
     }
+}
+
+/// Late, and so systemd has not been told of it yet.
+fn set_small(making: &Making<'_>, memory: &Resources) -> Result<()> {
+    let Some(cgroup) = &making.cgroup else {
+        return Ok(());
+    };
+    let skipped = match making.decided.cgroup.unit {
+        Some(_) => cgroup.update(memory),
+        None => cgroup.apply(memory),
+    };
+    for skipped in skipped.doing(|| "setting cgroup config for procHooks process")? {
+        log::debug!("{skipped:?}");
+    }
+    Ok(())
+}
+
+/// What can be set before there is a process: all but a small memory limit.
+pub(super) fn early_limits(resources: &Resources) -> Resources {
+    Resources { memory: resources.memory.clone().filter(|memory| !is_small(memory)), ..resources.clone() }
 }
 
 fn is_small(memory: &brig_spec::Memory) -> bool {
@@ -52,11 +72,7 @@ fn is_small(memory: &brig_spec::Memory) -> bool {
 fn set_limits(making: &mut Making<'_>) -> Result<()> {
     making.limits_set = true;
     let resources = &making.decided.plan.cgroup.resources;
-    let rest = Resources {
-        devices: Vec::new(),
-        memory: resources.memory.clone().filter(|memory| !is_small(memory)),
-        ..resources.clone()
-    };
+    let rest = Resources { devices: Vec::new(), ..early_limits(resources) };
     set(making, rest)
 }
 

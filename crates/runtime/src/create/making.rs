@@ -13,7 +13,7 @@ use brig_sys::process::{Child, CloneFlags, Cloned, ExitStatus, clone_process, re
 use brig_sys::{Context, SysError};
 
 use super::plan::{Decided, decide, first_record};
-use super::{CreateRequest, host_side};
+use super::{CreateRequest, host_side, unit};
 use crate::channel::{Channel, FromChild, ToChild, adopt};
 use crate::child;
 use crate::deadline::after;
@@ -49,6 +49,8 @@ pub(crate) struct Making<'a> {
     pidfd_socket: Option<OwnedFd>,
     /// The process waits for its id mappings until its pid is known.
     owes_id_maps: bool,
+    /// The process waits for word that systemd has it in the unit.
+    waits_for_unit: bool,
     /// All limits but the memory's are set.
     pub(super) limits_set: bool,
     /// Our end of the socket that a terminal in the foreground comes through.
@@ -104,6 +106,7 @@ impl<'a> Making<'a> {
             filter_file: None,
             pidfd_socket,
             owes_id_maps: false,
+            waits_for_unit: false,
             limits_set: false,
             console,
         };
@@ -128,16 +131,24 @@ impl<'a> Making<'a> {
         if self.decided.plan.seccomp.is_some() {
             self.filter_file = Some(self.dir.create(names::FILTER)?);
         }
-        let cgroup = Cgroup::make(&self.decided.cgroup, &self.decided.plan.cgroup.resources)?;
-        cgroup.mark(&self.dir.mark()?);
+        let (names, plan) = (&self.decided.cgroup, &self.decided.plan);
+        let cgroup = match &mut self.decided.unit {
+            Some(unit) => unit.make_birthplace(names, &plan.cgroup)?,
+            None => Some(Cgroup::make(names, &plan.cgroup.resources)?),
+        };
+        if let Some(cgroup) = &cgroup {
+            cgroup.mark(&self.dir.mark()?);
+        }
         let (ours, theirs) = Channel::pair()?;
-        let birthplace = cgroup.dir_fd()?;
-        let born_in_cgroup = birthplace.is_some() && self.decided.cgroup.mode == brig_cgroup::Mode::V2;
-        let job = child::create::Job {
-            plan: &self.decided.plan,
+        let birthplace = cgroup.as_ref().map_or(Ok(None), Cgroup::dir_fd)?;
+        let born_in_cgroup = birthplace.is_some() && names.mode == brig_cgroup::Mode::V2;
+        // A process that only leads to the container's must be there when systemd looks.
+        let waits = self.decided.unit.is_some() && child::create::goes_through_stage(&plan.namespaces);
+        let mut job = child::create::Job {
+            plan,
             id: &self.request.id,
-            cgroup: &self.decided.cgroup,
-            born_in_cgroup,
+            cgroup: names,
+            born_in_cgroup: born_in_cgroup && !waits,
             gate: gate.as_fd(),
             record: record.as_fd(),
             filter: self.filter_file.as_ref().map(AsFd::as_fd),
@@ -145,23 +156,77 @@ impl<'a> Making<'a> {
             preserve_fds: self.decided.passed.count,
             called_as: &self.request.called_as,
         };
-        let flags = child::create::first_flags(&self.decided.plan.namespaces);
-        match clone_process(flags, birthplace).map_err(|e| explain_clone(e, flags))? {
+        let flags = child::create::first_flags(&plan.namespaces);
+        let mut cloned = clone_process(flags, birthplace);
+        if let Err(e) = &cloned
+            && self.decided.unit.is_some()
+            && unit::may_not_be_born_there(e.errno)
+        {
+            job.born_in_cgroup = false;
+            cloned = clone_process(flags, None);
+        }
+        let waits = !job.born_in_cgroup;
+        match cloned.map_err(|e| explain_clone(e, flags))? {
             Cloned::Child => {
                 drop(ours);
+                drop(self.decided.unit.take());
                 child::create::run(job, &theirs)
             }
             Cloned::Parent(child) => self.children.push(child),
         }
         let pid = self.pid()?;
-        if !born_in_cgroup {
-            cgroup.attach(pid, birthplace.is_none())?;
-            ours.tell(ToChild::Attached, None)?;
+        match (&mut self.decided.unit, &cgroup) {
+            (Some(unit), _) => {
+                unit.begin(&self.decided.cgroup, pid)?;
+                self.waits_for_unit = waits;
+            }
+            (None, Some(cgroup)) if waits => {
+                cgroup.attach(pid, birthplace.is_none())?;
+                ours.tell(ToChild::Attached, None)?;
+            }
+            (None, _) => {}
         }
-        self.cgroup = Some(cgroup);
+        self.cgroup = cgroup;
         self.channel = Some(ours);
         self.gate = Some(gate);
         Ok(())
+    }
+
+    /// systemd has been making the unit meanwhile.
+    fn await_unit(&mut self) -> Result<()> {
+        let Some(mut unit) = self.decided.unit.take() else {
+            return Ok(());
+        };
+        unit.finish(&self.decided.cgroup)?;
+        if self.cgroup.is_none() {
+            let cgroup = Cgroup::open(&self.decided.cgroup)?;
+            cgroup.mark(&self.dir.mark()?);
+            self.cgroup = Some(cgroup);
+        }
+        if !self.waits_for_unit {
+            return Ok(());
+        }
+        if let Some(cgroup) =
+            self.cgroup.as_ref().filter(|_| self.decided.cgroup.mode != brig_cgroup::Mode::V2)
+        {
+            // systemd has moved it in the hierarchies that it uses itself.
+            cgroup.attach(self.pid()?, false)?;
+        }
+        self.tell(ToChild::Attached, None)
+    }
+
+    /// Why the process has ended, if it has and could still say so.
+    fn reason_of_its_end(&self) -> Option<Error> {
+        let child = self.child().ok()?;
+        if !crate::ident::has_ended(child.pidfd.as_fd()) {
+            return None;
+        }
+        while let Ok(Some(message)) = self.hear() {
+            if let FromChild::Failed(e) = message {
+                return Some(e);
+            }
+        }
+        None
     }
 
     /// The container's process.
@@ -181,8 +246,14 @@ impl<'a> Making<'a> {
 
     /// Works beside the process, and for it, until it is ready to go on.
     pub fn until_ready(&mut self) -> Result<()> {
+        // A process that ends takes its unit along: what then fails here is not what went wrong.
+        self.work_until_ready().map_err(|e| self.reason_of_its_end().unwrap_or(e))
+    }
+
+    fn work_until_ready(&mut self) -> Result<()> {
         // While it mounts, this process does what takes longest here.
         self.compile_filter()?;
+        self.await_unit()?;
         host_side::filter_devices(self)?;
         while let Some(message) = self.hear()? {
             match message {

@@ -3,6 +3,7 @@
 mod host_side;
 mod making;
 mod plan;
+mod unit;
 
 use std::path::PathBuf;
 

@@ -7,6 +7,7 @@ use brig_plan::{Ns, Plan};
 use brig_spec::Spec;
 
 use super::CreateRequest;
+use super::unit::{self, UnitPlan};
 use crate::bundle::{Bundle, open_rootfs};
 use crate::error::{Error, Result};
 use crate::fds::{self, Passed};
@@ -21,6 +22,8 @@ pub(super) struct Decided {
     pub spec: Spec,
     pub plan: Plan,
     pub cgroup: Names,
+    /// With systemd: what is to be told to it.
+    pub unit: Option<UnitPlan>,
     pub passed: Passed,
     /// The root file system, open; its path is known to be without links.
     pub _rootfs: OwnedFd,
@@ -30,7 +33,10 @@ pub(super) struct Decided {
 pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided> {
     let bundle = Bundle::enter(request.bundle.as_deref())?;
     let layout = Layout::detect()?;
-    let facts = host::probe(&bundle.spec, &layout)?;
+    let mut facts = host::probe(&bundle.spec, &layout)?;
+    if request.systemd_cgroup {
+        unit::probe(&mut facts)?;
+    }
     let wishes = brig_plan::Request {
         id: request.id.as_str().to_owned(),
         bundle: bundle.dir.clone(),
@@ -56,15 +62,18 @@ pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided>
         plan.process.env.retain(|e| !e.starts_with("NOTIFY_SOCKET="));
         plan.process.env.push(variable);
     }
-    let cgroup = Names::decide(
-        &layout,
-        &brig_cgroup::Request {
-            cgroups_path: &plan.cgroup.path,
-            id: request.id.as_str(),
-            rootless: plan.rootless_cgroups,
-        },
-    )?;
-    Ok(Decided { spec: bundle.spec, plan, cgroup, passed, _rootfs: rootfs })
+    let place = brig_cgroup::Request {
+        cgroups_path: &plan.cgroup.path,
+        id: request.id.as_str(),
+        rootless: plan.rootless_cgroups,
+    };
+    let (cgroup, unit) = if plan.cgroup.systemd {
+        let (names, unit) = unit::decide(&layout, &place, &plan.cgroup)?;
+        (names, Some(unit))
+    } else {
+        (Names::decide(&layout, &place)?, None)
+    };
+    Ok(Decided { spec: bundle.spec, plan, cgroup, unit, passed, _rootfs: rootfs })
 }
 
 /// A complaint of the planner as an error.
@@ -79,14 +88,6 @@ pub(crate) fn from_problem(problem: brig_plan::Problem) -> Error {
 /// What the plan can hold and this build cannot do yet: nothing that is asked for is dropped in silence.
 fn unsupported(plan: &Plan) -> Result<()> {
     let refuse = |what: &str| Err(Error::config(format!("{what} is not supported by this build")));
-    if plan.cgroup.systemd {
-        if !std::path::Path::new("/run/systemd/system").is_dir() {
-            return Err(Error::config(
-                "systemd not running on this host, cannot use systemd cgroups manager",
-            ));
-        }
-        return refuse("--systemd-cgroup");
-    }
     if !plan.net_devices.is_empty() {
         return refuse("linux.netDevices");
     }

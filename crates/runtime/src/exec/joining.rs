@@ -1,6 +1,6 @@
 //! A process on its way into a container.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
@@ -71,33 +71,24 @@ impl<'a> Joining<'a> {
             Some(own) => Some(own.as_fd()),
             None => cgroup.dir_fd()?,
         };
-        let born_in_cgroup = birthplace.is_some() && container.record.cgroup.mode == Mode::V2;
         let (ours, channel) = Channel::pair()?;
-        let job = child::exec::Job {
-            id: &request.id,
-            record: &container.record,
-            init: init.as_fd(),
-            process: &process,
-            filter: filter.as_ref().map(AsFd::as_fd),
-            born_in_cgroup,
-            console: theirs.as_ref().map(AsFd::as_fd),
-            preserve_fds: passed.count,
-            called_as: &request.called_as,
-        };
-        let mut cloned = clone_process(CloneFlags::empty(), birthplace);
-        if matches!(&cloned, Err(e) if e.errno == Errno::BUSY) && request.cgroup.is_empty() && own.is_none() {
-            // Processes of the container have moved to cgroups below its own, which then can hold none: join the first of them.
-            let init = container.record.init.map_or(0, |init| init.pid);
-            if let Some(current) = cgroup.current_of(init)? {
-                cloned = clone_process(CloneFlags::empty(), Some(current.as_fd()));
-            }
-        }
-        let cloned =
-            cloned.map_err(|e| explain_birth(e, &cgroup)).inspect_err(|_| forget(exec.as_ref(), &container));
-        let child = match cloned? {
+        let (cloned, born_in_cgroup) = birth(&container, &cgroup, birthplace, own.is_none())
+            .inspect_err(|_| forget(exec.as_ref(), &container))?;
+        let child = match cloned {
             Cloned::Parent(child) => child,
             Cloned::Child => {
                 drop(ours);
+                let job = child::exec::Job {
+                    id: &request.id,
+                    record: &container.record,
+                    init: init.as_fd(),
+                    process: &process,
+                    filter: filter.as_ref().map(AsFd::as_fd),
+                    born_in_cgroup,
+                    console: theirs.as_ref().map(AsFd::as_fd),
+                    preserve_fds: passed.count,
+                    called_as: &request.called_as,
+                };
                 child::exec::run(job, &channel)
             }
         };
@@ -269,6 +260,36 @@ impl Running {
         if let Some(exec) = &self.exec {
             let _ = exec.forget(&self.container.dir);
         }
+    }
+}
+
+/// Clones into `birthplace`; where the kernel does not allow that and another place will do, `elsewhere`. Says whether the process
+/// is where it belongs from its birth.
+fn birth(
+    container: &Container,
+    cgroup: &Cgroup,
+    birthplace: Option<BorrowedFd<'_>>,
+    elsewhere: bool,
+) -> Result<(Cloned, bool)> {
+    let record = &container.record;
+    let born_in_cgroup = birthplace.is_some() && record.cgroup.mode == Mode::V2;
+    match clone_process(CloneFlags::empty(), birthplace) {
+        Err(e) if e.errno == Errno::BUSY && elsewhere && *cgroup.names() == record.cgroup => {
+            // Processes of the container have moved to cgroups below its own, which then can hold none: join the first of them.
+            let init = record.init.map_or(0, |init| init.pid);
+            let current = cgroup.current_of(init)?;
+            let cloned = match &current {
+                Some(current) => clone_process(CloneFlags::empty(), Some(current.as_fd())),
+                None => Err(e),
+            };
+            Ok((cloned.map_err(|e| explain_birth(e, cgroup))?, born_in_cgroup))
+        }
+        // From a user's session, systemd has to move it.
+        Err(e) if e.errno == Errno::ACCESS && elsewhere && born_in_cgroup && record.cgroup.unit.is_some() => {
+            let cloned = clone_process(CloneFlags::empty(), None);
+            Ok((cloned.map_err(|e| explain_birth(e, cgroup))?, false))
+        }
+        cloned => Ok((cloned.map_err(|e| explain_birth(e, cgroup))?, born_in_cgroup)),
     }
 }
 
