@@ -24,7 +24,10 @@ CRATES  := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 RELEASE := env RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CRATES)=/crates" $(CARGO)
 
 # The commit is part of the answer to --version.
-COMMIT  := $(shell git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
+GIT     := git -c safe.directory=$(CURDIR)
+COMMIT  ?= $(shell $(GIT) describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
+# The time of all files in a package, as https://reproducible-builds.org/specs/source-date-epoch/ wants it.
+SOURCE_DATE_EPOCH ?= $(or $(shell $(GIT) log -1 --format=%ct 2>/dev/null),0)
 
 OUT     := $(or $(CARGO_TARGET_DIR),target)
 BRIG    := $(OUT)/$(TARGET)/release/brig
@@ -35,7 +38,8 @@ DEB     := $(OUT)/deb/brig_$(VERSION)_$(shell dpkg --print-architecture 2>/dev/n
 BESIDE  := $(OUT)/$(TARGET)/suite/brig
 SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package brig-tests
 
-.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 systemd-test attack fuzz-short fuzz \
+.PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 systemd-test vm-test \
+	attack fuzz-short fuzz \
 	kill clients beside lint fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
@@ -69,7 +73,7 @@ deb: ## a Debian package, and its SHA256, in target/deb
 	@tests/need deb
 	rm -rf $(OUT)/deb
 	$(MAKE) --no-print-directory install DESTDIR=$(abspath $(OUT))/deb/stage PREFIX=/usr
-	SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct) packaging/deb/build $(OUT)/deb/stage $(VERSION) $(DEB)
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) packaging/deb/build $(OUT)/deb/stage $(VERSION) $(DEB)
 	rm -rf $(OUT)/deb/stage
 	cd $(OUT)/deb && sha256sum *.deb | tee SHA256SUMS
 
@@ -78,7 +82,7 @@ package: deb ## install the Debian package in an empty root, use it, remove it
 	@tests/package $(DEB)
 
 reproducible: deb ## build once more somewhere else, and compare the bytes
-	@tests/reproducible $(DEB)
+	@tests/reproducible $(DEB) '$(COMMIT)' $(SOURCE_DATE_EPOCH)
 
 demo: release ## see a container live and die, step by step
 	@tests/need demo
@@ -126,6 +130,11 @@ fuzz: ## the same under libFuzzer: FUZZ=target, FUZZ_TIME=seconds for each
 		--target $(MACHINE)-unknown-linux-gnu --target-dir $(OUT)/libfuzzer
 	$(CARGO) run --locked --profile suite --package brig-fuzz -- $(FUZZ) --dump $(OUT)/fuzz
 	fuzz/libfuzzer/run $(FUZZER) $(OUT)/fuzz $(FUZZ_TIME) $(FUZZ)
+
+vm-test: beside ## the tests of limits in a virtual machine with systemd and all of cgroup v2
+	@$(SUITE) --test suite --no-run
+	tests/vm/test $(OUT)/vm $(BESIDE) \
+		"$$($(SUITE) --test suite --no-run 2>&1 | sed -n 's/^ *Executable.*(\(.*\))$$/\1/p')" $(TESTS)
 
 kill: beside ## commands killed at system call after system call
 	$(if $(RUNTIME),@echo "not run: the points are those of brig",$(SUITE) --test kill)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Run, host, runtime};
+use crate::{Run, host, is_other_runtime, runtime};
 
 /// Programs of busybox that tests use.
 const APPLETS: &[&str] = &[
@@ -198,6 +198,22 @@ impl Bundle {
     /// The container's cgroup directory for a controller.
     pub fn cgroup_dir(&self, controller: &str) -> PathBuf {
         host::cgroup_dir(controller, &self.cgroup())
+    }
+
+    /// Sets a member of `linux.resources`.
+    pub fn limit(&mut self, member: &str, value: Value) -> &mut Self {
+        self.config["linux"]["resources"][member] = value;
+        self
+    }
+
+    /// What a file of the container's cgroup says: `v1` in the hierarchy of the controller, or `v2`.
+    #[track_caller]
+    pub fn limit_file(&self, controller: &str, v1: &str, v2: &str) -> String {
+        let file = self.cgroup_dir(controller).join(if host::is_cgroup_v2() { v2 } else { v1 });
+        match fs::read_to_string(&file) {
+            Ok(text) => text.trim_end().to_owned(),
+            Err(e) => panic!("{}: {e}", file.display()),
+        }
     }
 
     /// Leaves a namespace out of the configuration.
@@ -396,7 +412,8 @@ fn cgroups_path(id: &str) -> String {
 /// The default configuration, with names of this test.
 fn default_config(id: &str) -> Value {
     let mut config = json!({
-        "ociVersion": "1.2.0",
+        // Old versions of crun take no other.
+        "ociVersion": if is_other_runtime() { "1.0.2" } else { "1.2.0" },
         "process": {
             "user": { "uid": 0, "gid": 0 },
             "args": ["true"],

@@ -13,7 +13,10 @@
 )]
 
 mod bus;
+mod cgroup;
 mod cli;
+mod config;
+mod events;
 mod exec;
 mod gc;
 mod hooks;
@@ -21,8 +24,10 @@ mod lifecycle;
 mod log;
 mod mounts;
 mod namespaces;
+mod pause;
 mod pid;
 mod process;
 mod record;
 mod systemd;
 mod terminal;
+mod update;

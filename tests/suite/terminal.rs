@@ -81,6 +81,9 @@ fn the_size_is_taken_over_and_followed() {
 
 #[test]
 fn the_hosts_terminal_is_raw_meanwhile_and_restored() {
+    if fails_before_runc((1, 2), "leaves the processing of output on") {
+        return;
+    }
     use rustix::termios::{LocalModes, OutputModes, tcgetattr};
     let b = with_terminal("echo ready; read line");
     let mut pty = Pty::new();

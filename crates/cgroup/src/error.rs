@@ -353,6 +353,7 @@ impl Error {
             | Self::Attach { errno, .. }
             | Self::Remove { errno, .. }
             | Self::DeviceFilter { errno, .. } => Some(*errno),
+            Self::MemoryBusy { .. } => Some(Errno::BUSY),
             Self::RootlessLimits(inner) | Self::NotUndone { update: inner, .. } => inner.errno(),
             _ => None,
         }

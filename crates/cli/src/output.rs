@@ -8,9 +8,12 @@ pub mod features;
 pub mod ps;
 pub mod summary;
 pub mod table;
+pub mod usage;
 
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::error::{Error, Kind, os_text};
@@ -59,6 +62,23 @@ pub fn print(text: &str) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Lets that time pass. Ends early, and says `false`, when nobody reads standard output any more.
+pub fn is_read_for(time: Duration) -> bool {
+    let end = Instant::now().checked_add(time);
+    loop {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let stdout = rustix::stdio::stdout();
+        // No event is asked for: errors and hang-ups are always told.
+        let mut fds = [PollFd::from_borrowed_fd(stdout, PollFlags::empty())];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) => return true,
+            Err(Errno::INTR) => {}
+            Ok(_) | Err(_) => return false,
+        }
+    }
 }
 
 /// Writes one line to standard error, in a single write(2) so that lines of several processes do not mix.

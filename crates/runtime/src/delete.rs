@@ -26,7 +26,7 @@ use crate::store::{ContainerDir, Lock, Store};
 use crate::{gate, rootfs};
 
 /// The part of the timeout that a command which is not making the container has to finish, before `delete --force` ends it.
-const GRACE: u32 = 5;
+const GRACE: u32 = 2;
 
 /// Unless `--timeout` says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -62,7 +62,7 @@ pub use kill::{Target, kill};
 pub use pause::{pause, resume};
 pub use run::{RunOptions, run};
 pub use start::start;
-pub use stats::{Event, events, processes, stats};
+pub use stats::{Event, Sample, events, processes, sample, stats};
 pub use store::Store;
 pub use update::update;
 pub use wait::wait;

@@ -37,6 +37,10 @@ pub fn start(store: &Store, id: &ContainerId) -> Result<()> {
         Status::Paused => return refuse("cannot start a container in the paused state"),
         Status::Creating => return refuse("cannot start a container that is being created"),
     }
+    // It would be waited for until whoever froze the cgroup above thaws it again.
+    if container.cgroup()?.is_frozen()? {
+        return refuse("cannot start a container while a cgroup above its own is frozen");
+    }
     let proxy = Proxy::bind(&container.dir)?;
     go(&container, lock)?;
     if let (Some(proxy), Some(init)) = (proxy, container.init()?) {

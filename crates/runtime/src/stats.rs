@@ -1,7 +1,7 @@
 //! What a container uses and what happens to it: `events`, `ps`.
 
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ use brig_spec::Status;
 use brig_sys::SysError;
 
 use crate::container::Container;
-use crate::deadline::timespec_until;
+use crate::deadline::{after, timespec_until};
 use crate::error::{Doing, Error, Result};
 use crate::id::ContainerId;
 use crate::store::Store;
@@ -41,8 +41,31 @@ fn load_alive(store: &Store, id: &ContainerId) -> Result<Container> {
 ///
 /// It is stopped, or its cgroup cannot be read.
 pub fn stats(store: &Store, id: &ContainerId) -> Result<Stats> {
+    Ok(sample(store, id)?.stats)
+}
+
+/// What a container uses, and when that was.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// When it was looked at: nanoseconds since the epoch.
+    pub at: u64,
+    /// When the container was created, on the same clock.
+    pub created: u64,
+    /// What it used.
+    pub stats: Stats,
+}
+
+/// What a container uses now, with the time, so that two of them make a rate.
+///
+/// # Errors
+///
+/// As [`stats`].
+pub fn sample(store: &Store, id: &ContainerId) -> Result<Sample> {
     let container = load_alive(store, id)?;
-    container.cgroup()?.stats().doing(|| "reading statistics")
+    let cgroup = container.cgroup()?;
+    let at = crate::clock::now_ns();
+    let stats = cgroup.stats().doing(|| "reading statistics")?;
+    Ok(Sample { at, created: container.record.created, stats })
 }
 
 /// Tells what a container uses at each interval, and each kill for want of memory as it happens, until the container ends or
@@ -60,7 +83,7 @@ pub fn events(
     let container = load_alive(store, id)?;
     let cgroup = container.cgroup()?;
     let mut watch = cgroup.watch_oom()?;
-    let mut next = Instant::now() + interval;
+    let mut next = after(interval);
     loop {
         let left = timespec_until(next).unwrap_or(rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 });
         let mut fds = [PollFd::from_borrowed_fd(watch.as_fd(), PollFlags::IN | PollFlags::PRI)];
@@ -75,7 +98,8 @@ pub fn events(
             }
         }
         if timespec_until(next).is_none() {
-            next += interval;
+            // After a long sleep of the machine one record is enough.
+            next = after(interval);
             match cgroup.stats() {
                 Ok(stats) => tell(Event::Stats(Box::new(stats)))?,
                 Err(e) => log::error!("reading statistics of {id}: {e}"),

@@ -25,13 +25,30 @@ pub fn update(store: &Store, id: &ContainerId, changes: &Resources) -> Result<()
     if matches!(container.status()?, Status::Stopped | Status::Creating) {
         return Err(Error::state("container not running"));
     }
+    if !changes.devices.is_empty() {
+        log::warn!("linux.resources.devices: device rules are not changed by update");
+    }
     let merged = merge(&container.record.resources, changes);
     let cgroup = container.cgroup()?;
-    for skipped in cgroup.update(&with_partners(&merged, changes))? {
-        log::warn!("{skipped:?}");
+    // First the record: it can be put back without fail, which limits below what is in use by then cannot.
+    let before = std::mem::replace(&mut container.record.resources, merged);
+    container.record.write(&container.dir)?;
+    match cgroup.update(&with_partners(&container.record.resources, changes)) {
+        Ok(skipped) => {
+            for skipped in skipped {
+                log::warn!("{}: {}", skipped.source, skipped.why);
+            }
+            Ok(())
+        }
+        Err(error) => {
+            let error = Error::from(error);
+            container.record.resources = before;
+            container.record.write(&container.dir).doing(|| {
+                format!("{error}; and the record, which has the new limits already, could not be put back")
+            })?;
+            Err(error)
+        }
     }
-    container.record.resources = merged;
-    container.record.write(&container.dir).doing(|| "the limits are changed, but not recorded")
 }
 
 /// The limits as they will be.
@@ -44,48 +61,59 @@ fn merge(now: &Resources, changes: &Resources) -> Resources {
         merge_cpu(merged.cpu.get_or_insert_default(), cpu);
     }
     if let Some(pids) = &changes.pids {
-        merged.pids = Some(pids.clone());
+        take(&mut merged.pids.get_or_insert_default().limit, pids.limit);
     }
     if let Some(io) = &changes.block_io {
         merge_io(merged.block_io.get_or_insert_default(), io);
     }
     for limit in &changes.hugepage_limits {
-        merged.hugepage_limits.retain(|l| l.page_size != limit.page_size);
-        merged.hugepage_limits.push(limit.clone());
+        replace(&mut merged.hugepage_limits, limit, |a, b| a.page_size == b.page_size);
     }
-    if changes.network.is_some() {
-        merged.network.clone_from(&changes.network);
+    if let Some(network) = &changes.network {
+        let now = merged.network.get_or_insert_default();
+        take_given(&mut now.class_id, network.class_id);
+        for priority in &network.priorities {
+            replace(&mut now.priorities, priority, |a, b| a.name == b.name);
+        }
     }
-    merged.rdma.extend(changes.rdma.clone());
+    for (device, change) in &changes.rdma {
+        let now = merged.rdma.entry(device.clone()).or_default();
+        take(&mut now.hca_handles, change.hca_handles);
+        take(&mut now.hca_objects, change.hca_objects);
+    }
     merged.unified.extend(changes.unified.clone());
     merged
 }
 
-fn take<T: Clone>(now: &mut Option<T>, change: &Option<T>) {
+fn take<T>(now: &mut Option<T>, change: Option<T>) {
     if change.is_some() {
-        now.clone_from(change);
+        *now = change;
     }
 }
 
+/// Where 0 stands for "leave it": clients send all members, set or not.
+fn take_given<T: Default + PartialEq>(now: &mut Option<T>, change: Option<T>) {
+    take(now, change.filter(|value| *value != T::default()));
+}
+
 fn merge_memory(now: &mut Memory, change: &Memory) {
-    take(&mut now.limit, &change.limit);
-    take(&mut now.reservation, &change.reservation);
-    take(&mut now.swappiness, &change.swappiness);
-    take(&mut now.disable_oom_killer, &change.disable_oom_killer);
-    now.check_before_update = change.check_before_update;
+    take_given(&mut now.limit, change.limit);
+    take_given(&mut now.reservation, change.reservation);
+    take(&mut now.swappiness, change.swappiness);
+    take(&mut now.disable_oom_killer, change.disable_oom_killer);
     // Without a limit for memory there can be none for memory and swap together.
-    let unlimited = change.limit == Some(-1) && change.swap.is_none();
-    take(&mut now.swap, &if unlimited { Some(-1) } else { change.swap });
+    let unlimited = change.limit == Some(-1) && change.swap.is_none_or(|swap| swap == 0);
+    take_given(&mut now.swap, if unlimited { Some(-1) } else { change.swap });
 }
 
 fn merge_cpu(now: &mut Cpu, change: &Cpu) {
-    take(&mut now.shares, &change.shares);
-    take(&mut now.quota, &change.quota);
-    take(&mut now.burst, &change.burst);
-    take(&mut now.period, &change.period);
-    take(&mut now.realtime_runtime, &change.realtime_runtime);
-    take(&mut now.realtime_period, &change.realtime_period);
-    take(&mut now.idle, &change.idle);
+    take_given(&mut now.shares, change.shares);
+    take_given(&mut now.quota, change.quota);
+    take(&mut now.burst, change.burst);
+    take_given(&mut now.period, change.period);
+    take_given(&mut now.realtime_runtime, change.realtime_runtime);
+    take_given(&mut now.realtime_period, change.realtime_period);
+    take(&mut now.idle, change.idle);
     for (now, change) in [(&mut now.cpus, &change.cpus), (&mut now.mems, &change.mems)] {
         if !change.is_empty() {
             now.clone_from(change);
@@ -94,8 +122,8 @@ fn merge_cpu(now: &mut Cpu, change: &Cpu) {
 }
 
 fn merge_io(now: &mut BlockIo, change: &BlockIo) {
-    take(&mut now.weight, &change.weight);
-    take(&mut now.leaf_weight, &change.leaf_weight);
+    take_given(&mut now.weight, change.weight);
+    take_given(&mut now.leaf_weight, change.leaf_weight);
     for device in &change.weight_device {
         replace(&mut now.weight_device, device, |a: &WeightDevice, b| {
             (a.major, a.minor) == (b.major, b.minor)
@@ -125,18 +153,22 @@ fn with_partners(merged: &Resources, changes: &Resources) -> Resources {
     let mut write = changes.clone();
     write.devices.clear();
     if let (Some(memory), Some(all)) = (&mut write.memory, &merged.memory)
-        && (memory.limit.is_some() || memory.swap.is_some())
+        && (given(memory.limit) || given(memory.swap))
     {
         memory.limit = all.limit;
         memory.swap = all.swap;
     }
     if let (Some(cpu), Some(all)) = (&mut write.cpu, &merged.cpu)
-        && (cpu.quota.is_some() || cpu.period.is_some() || cpu.burst.is_some())
+        && (given(cpu.quota) || given(cpu.period) || cpu.burst.is_some())
     {
         cpu.quota = all.quota;
         cpu.period = all.period;
     }
     write
+}
+
+fn given<T: Default + PartialEq>(value: Option<T>) -> bool {
+    value.is_some_and(|value| value != T::default())
 }
 
 #[cfg(test)]
@@ -172,5 +204,49 @@ mod tests {
             resources(Memory { limit: Some(100), swap: Some(200), ..Memory::default() }, Cpu::default());
         let changes = resources(Memory { limit: Some(-1), ..Memory::default() }, Cpu::default());
         assert_eq!(merge(&now, &changes).memory.unwrap().swap, Some(-1));
+    }
+
+    #[test]
+    fn zero_leaves_what_is_there() {
+        let now = resources(
+            Memory { limit: Some(100), swap: Some(200), reservation: Some(50), ..Memory::default() },
+            Cpu { quota: Some(5), period: Some(10), shares: Some(7), burst: Some(2), ..Cpu::default() },
+        );
+        let changes = resources(
+            Memory { limit: Some(0), swap: Some(0), reservation: Some(0), ..Memory::default() },
+            Cpu { quota: Some(0), period: Some(0), shares: Some(0), ..Cpu::default() },
+        );
+        let merged = merge(&now, &changes);
+        assert_eq!(merged, now);
+        assert_eq!(with_partners(&merged, &changes), changes);
+        // What has a use for 0 gets it.
+        let changes = resources(Memory::default(), Cpu { burst: Some(0), idle: Some(0), ..Cpu::default() });
+        let cpu = merge(&now, &changes).cpu.unwrap();
+        assert_eq!((cpu.burst, cpu.idle, cpu.shares), (Some(0), Some(0), Some(7)));
+    }
+
+    #[test]
+    fn lists_are_merged_by_what_they_name() {
+        let parse = |json: &str| serde_json::from_str::<Resources>(json).unwrap();
+        let now = parse(
+            r#"{"pids":{"limit":9},"network":{"classID":5,"priorities":[{"name":"lo","priority":1}]},
+            "rdma":{"m":{"hcaHandles":1,"hcaObjects":2}},"unified":{"a.b":"1"},
+            "hugepageLimits":[{"pageSize":"2MB","limit":1}],
+            "blockIO":{"weightDevice":[{"major":8,"minor":0,"weight":10}]}}"#,
+        );
+        let changes = parse(
+            r#"{"pids":{},"network":{"priorities":[{"name":"lo","priority":2},{"name":"e","priority":3}]},
+            "rdma":{"m":{"hcaHandles":7}},"unified":{"c.d":"2"},
+            "hugepageLimits":[{"pageSize":"2MB","limit":3},{"pageSize":"1GB","limit":4}],
+            "blockIO":{"weightDevice":[{"major":8,"minor":0,"weight":20},{"major":8,"minor":1,"weight":30}]}}"#,
+        );
+        let expected = parse(
+            r#"{"pids":{"limit":9},
+            "network":{"classID":5,"priorities":[{"name":"lo","priority":2},{"name":"e","priority":3}]},
+            "rdma":{"m":{"hcaHandles":7,"hcaObjects":2}},"unified":{"a.b":"1","c.d":"2"},
+            "hugepageLimits":[{"pageSize":"2MB","limit":3},{"pageSize":"1GB","limit":4}],
+            "blockIO":{"weightDevice":[{"major":8,"minor":0,"weight":20},{"major":8,"minor":1,"weight":30}]}}"#,
+        );
+        assert_eq!(merge(&now, &changes), expected);
     }
 }

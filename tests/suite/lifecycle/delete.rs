@@ -113,7 +113,7 @@ fn delete_by_force_does_without_a_readable_record() {
 /// Cases 2 and its siblings in small; the kill matrix has them all.
 #[test]
 fn delete_by_force_after_a_creator_was_killed() {
-    better_than_runc("leaks cgroups, or finds the directory without a state", || {
+    only_brig("now and then runc leaks cgroups, or finds the directory without a state", || {
         let b = Bundle::sleeping();
         for delay in 0..20 {
             let mut create = b.brig("create").arg(&b.id).detached().spawn();

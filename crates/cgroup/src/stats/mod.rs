@@ -331,6 +331,10 @@ impl Cgroup {
             }
         } else {
             v1::collect(self, &mut stats)?;
+            // v1 knows no pressure, but the kernel measures it where the processes are in a v2 cgroup too.
+            if let Some(dir) = self.unified_dir()? {
+                v2::pressures(dir, &mut stats)?;
+            }
         }
         Ok(stats)
     }

@@ -19,14 +19,20 @@ pub(super) fn collect(dir: &Dir, stats: &mut Stats) -> Result<()> {
     if let Some(text) = dir.read_if_any("cpu.stat")? {
         stats.cpu = cpu(&text);
     }
-    stats.cpu.psi = pressure(dir, "cpu.pressure")?;
-    stats.memory.psi = pressure(dir, "memory.pressure")?;
-    stats.blkio.psi = pressure(dir, "io.pressure")?;
+    pressures(dir, stats)?;
     for size in huge_page_sizes() {
         if let Some(entry) = hugetlb(dir, &size)? {
             stats.hugetlb.insert(size, entry);
         }
     }
+    Ok(())
+}
+
+/// Fills in the pressure, which does not depend on controllers.
+pub(super) fn pressures(dir: &Dir, stats: &mut Stats) -> Result<()> {
+    stats.cpu.psi = pressure(dir, "cpu.pressure")?;
+    stats.memory.psi = pressure(dir, "memory.pressure")?;
+    stats.blkio.psi = pressure(dir, "io.pressure")?;
     Ok(())
 }
 

@@ -69,12 +69,21 @@ impl Drop for DeadServer {
 #[test]
 fn it_is_named_and_all_goes_on_later() {
     in_each_view("stuck::it_is_named_and_all_goes_on_later", |view| {
-        let Some(mut server) = DeadServer::mount(view) else {
+        let Some(server) = DeadServer::mount(view) else {
             return;
         };
         let cgroup = view.make("x");
         let process = Process::sh(&cgroup, &format!("exec cat {}/file", server.place.display()));
+        // Dropped first, should the test fail: the process ends only then.
+        let mut server = server;
         server.take();
+        // It sends its request a moment before it waits for the answer.
+        let limit = soon();
+        let stat = format!("/proc/{}/stat", process.pid());
+        while !fs::read_to_string(&stat).unwrap().contains(") D ") {
+            assert!(std::time::Instant::now() < limit, "it does not wait");
+            std::thread::yield_now();
+        }
 
         let error = cgroup.freeze(at_once()).unwrap_err().to_string();
         assert!(error.contains("unable to freeze"), "{error}");

@@ -16,6 +16,9 @@ use crate::value::{ContainerId, number, size};
 /// Flags that a file of resources leaves standing.
 const RDT_FLAGS: &[&str] = &["l3-cache-schema", "mem-bw-schema"];
 
+/// What there is to say about limits that the kernel does not have any more.
+const KERNEL_MEMORY: &str = "Kernel memory settings are ignored and will be removed";
+
 /// The table.
 pub static COMMAND: Command = Command {
     description: "\
@@ -131,7 +134,7 @@ fn resources(parsed: &Parsed) -> Result<Resources, Error> {
         ..Memory::default()
     };
     if memory.kernel.is_some() || memory.kernel_tcp.is_some() {
-        log::warn!("Kernel memory settings are ignored and will be removed");
+        log::warn!("{KERNEL_MEMORY}");
     }
     let block_io = BlockIo { weight: blkio_weight(parsed)?, ..BlockIo::default() };
     Ok(Resources {
@@ -214,8 +217,15 @@ impl ResourcesFrom {
                 path.display().to_string()
             }
         };
-        let (resources, _unknown) = brig_spec::from_slice(&text)
+        let (resources, unknown) = brig_spec::from_slice::<Resources>(&text)
             .map_err(|error| Error::new(Kind::Config, format!("{name}: {error}")))?;
+        for key in unknown {
+            log::warn!("{name}: {} is not known and has no effect", key.path);
+        }
+        let kernel = |memory: &Memory| memory.kernel.or(memory.kernel_tcp).is_some_and(|limit| limit != 0);
+        if resources.memory.as_ref().is_some_and(kernel) {
+            log::warn!("{KERNEL_MEMORY}");
+        }
         Ok(resources)
     }
 }

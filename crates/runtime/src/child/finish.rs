@@ -170,19 +170,20 @@ fn may_set_groups(f: &Finish<'_>) -> bool {
     }
 }
 
-/// The LSM label for the execve: where to write it, and what.
+/// The LSM label for the execve: the directory whose `exec` takes it, and what to write.
 fn label(f: &Finish<'_>) -> Result<Option<(OwnedFd, String)>> {
-    let open = |path: &str| rustix::fs::openat(f.proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = |path: &str| rustix::fs::openat(f.proc, path, flags, Mode::empty());
     if let Some(profile) = &f.process.apparmor_profile {
         // The first is the place for it since Linux 5.8, where several modules may be stacked.
-        let fd = open("self/attr/apparmor/exec")
-            .or_else(|_| open("self/attr/exec"))
-            .on("open", "/proc/self/attr/exec")
+        let fd = open("self/attr/apparmor")
+            .or_else(|_| open("self/attr"))
+            .on("open", "/proc/self/attr")
             .map_err(|e| Error::from(e).context("unable to apply apparmor profile"))?;
         return Ok(Some((fd, format!("exec {profile}"))));
     }
     if let Some(label) = &f.process.selinux_label {
-        let fd = open("self/attr/exec").on("open", "/proc/self/attr/exec")?;
+        let fd = open("self/attr").on("open", "/proc/self/attr")?;
         return Ok(Some((fd, label.clone())));
     }
     Ok(None)

@@ -132,7 +132,7 @@ pub fn join_all(ns: &Namespaces, early: Early) -> Result<()> {
     let mut opened = Vec::new();
     for (ns, kind, name) in kinds {
         if let Ns::Join(path) = ns {
-            let doing = || format!("{name} namespace {}", path.display());
+            let doing = || format!("linux.namespaces: {name} namespace {}", path.display());
             opened.push((open(path).doing(doing)?, path, kind, name));
         }
     }
@@ -143,7 +143,7 @@ pub fn join_all(ns: &Namespaces, early: Early) -> Result<()> {
     for (fd, path, kind, name) in opened {
         move_into_link_name_space(fd.as_fd(), Some(kind))
             .on_path("setns", path)
-            .doing(|| format!("{name} namespace {}", path.display()))?;
+            .doing(|| format!("linux.namespaces: {name} namespace {}", path.display()))?;
     }
     if joins_user {
         become_root()?;
@@ -162,7 +162,7 @@ pub(super) fn open_pid_namespace(ns: &Namespaces) -> Result<Option<OwnedFd>> {
     let Ns::Join(path) = &ns.pid else {
         return Ok(None);
     };
-    open(path).map(Some).doing(|| format!("pid namespace {}", path.display()))
+    open(path).map(Some).doing(|| format!("linux.namespaces: pid namespace {}", path.display()))
 }
 
 /// Enters a pid namespace, for the child that the init program will make.

@@ -1,9 +1,10 @@
 //! What the command does for the container from outside: limits and the hooks of the host's side.
 
 use brig_spec::{Resources, Status};
+use rustix::io::Errno;
 
 use super::making::Making;
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::hooks::{self, HookKind};
 
 /// A memory limit below this is set last: the set-up itself needs some.
@@ -38,10 +39,25 @@ pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
         set_limits(making)?;
     }
     let memory = making.decided.plan.cgroup.resources.memory.clone().filter(is_small);
-    match memory {
-        Some(memory) => set_small(making, &Resources { memory: Some(memory), ..Resources::default() }),
-        None => Ok(()),
+    let Some(memory) = memory else {
+        return Ok(());
+    };
+    let limits = Resources { memory: Some(memory), ..Resources::default() };
+    set_small(making, &limits).map_err(|e| match e.errno() {
+        // v1 takes no limit that is below what is in use.
+        Some(Errno::BUSY) => e.context("memory limit too low"),
+        _ => e,
+    })?;
+    // v2 takes it and kills.
+    match &making.cgroup {
+        Some(cgroup) if cgroup.oom_kills()? > Some(0) => Err(oom_killed()),
+        _ => Ok(()),
     }
+}
+
+/// The phrase that clients look for.
+pub(super) fn oom_killed() -> Error {
+    Error::config("container init was OOM-killed (memory limit too low?)")
 }
 
 /// Late, and so systemd has not been told of it yet.

@@ -381,7 +381,7 @@ impl<'a> Making<'a> {
         let out_of_memory =
             self.cgroup.as_ref().is_some_and(|cgroup| cgroup.oom_kills().is_ok_and(|n| n > Some(0)));
         if killed && out_of_memory {
-            return Error::config("container init was OOM-killed (memory limit too low?)");
+            return host_side::oom_killed();
         }
         Error::host("procReady not received").hint(match status {
             Some(ExitStatus::Signaled(signal)) => {

@@ -61,8 +61,7 @@ impl<'a> Joining<'a> {
             Some(_) => Some(open_filter(&container)?),
             None => None,
         };
-        let cgroup = container.cgroup()?;
-        let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
+        let cgroup = cgroup(request, &container)?;
         let exec = name(request, &container, &process)?;
         let own = exec.as_ref().and_then(|exec| exec.cgroup.as_ref());
         let own =
@@ -324,6 +323,18 @@ fn forget(exec: Option<&ExecRecord>, container: &Container) {
     }
 }
 
+/// The cgroup that the process is to be in.
+fn cgroup(request: &ExecRequest, container: &Container) -> Result<Cgroup> {
+    let cgroup = container.cgroup()?;
+    let cgroup = if request.cgroup.is_empty() { cgroup } else { cgroup.sub(&request.cgroup)? };
+    // Born there, the process would never come to tell that it is ready.
+    if !request.ignore_paused && cgroup.is_frozen()? {
+        let text = "cannot exec into a frozen cgroup (--ignore-paused waits until it is thawed)";
+        return Err(Error::state(text));
+    }
+    Ok(cgroup)
+}
+
 fn check_status(container: &Container, ignore_paused: bool) -> Result<()> {
     match container.status()? {
         Status::Created | Status::Running => Ok(()),
@@ -378,6 +389,9 @@ fn explain_birth(e: SysError, cgroup: &Cgroup) -> Error {
         ))
         .with_errno(errno),
         Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
+        Errno::OPNOTSUPP => error.hint(
+            "the cgroup is below a threaded one and not threaded itself, so it can hold no processes: see its cgroup.type",
+        ),
         Errno::AGAIN => {
             error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max")
         }

@@ -47,7 +47,7 @@ pub struct Params {
     pub fifo_fd: i32,
     /// The record as it was while the container was being made (O_PATH); -1: none. Its link count says whether the record was replaced.
     pub record_fd: i32,
-    /// `/proc/self/attr/…/exec`, open for writing; -1: no label.
+    /// `/proc/self/attr` or a directory in it (O_PATH), whose file `exec` takes the label; -1: no label.
     pub label_fd: i32,
     /// Credentials.
     pub uid: u32,
@@ -73,7 +73,7 @@ pub struct Params {
     pub cap_last: u64,
     /// The compiled seccomp filter, `struct sock_filter` each.
     pub filter: Slice,
-    /// LSM label to write to `label_fd`.
+    /// LSM label for the file in `label_fd`.
     pub label: Slice,
     /// Directory to change to after the credentials were taken on, NUL-terminated, or 0.
     pub late_cwd: u64,

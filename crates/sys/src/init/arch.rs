@@ -27,6 +27,7 @@ pub mod nr {
     pub const PRCTL: usize = 157;
     pub const EXIT_GROUP: usize = 231;
     pub const WAITID: usize = 247;
+    pub const OPENAT: usize = 257;
     pub const NEWFSTATAT: usize = 262;
     pub const FACCESSAT: usize = 269;
     pub const PPOLL: usize = 271;
@@ -49,6 +50,7 @@ pub mod nr {
     pub const IOCTL: usize = 29;
     pub const FACCESSAT: usize = 48;
     pub const CHDIR: usize = 49;
+    pub const OPENAT: usize = 56;
     pub const CLOSE: usize = 57;
     pub const PIPE2: usize = 59;
     pub const READ: usize = 63;

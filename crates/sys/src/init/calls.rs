@@ -257,6 +257,17 @@ pub fn is_unlinked(fd: i32) -> bool {
     ret == 0 && field_u32(&stat, super::arch::NLINK_OFFSET) == 0
 }
 
+/// Opens a file of a directory for writing.
+pub fn open_to_write(dir: i32, name: &core::ffi::CStr) -> Result<i32, Errno> {
+    const O_WRONLY: usize = 1;
+    const O_CLOEXEC: usize = 0o2_000_000;
+    // SAFETY: a NUL-terminated string.
+    answer(unsafe {
+        syscall6(nr::OPENAT, [dir as usize, name.as_ptr() as usize, O_WRONLY | O_CLOEXEC, 0, 0, 0])
+    })
+    .map(|fd| fd as i32)
+}
+
 /// close(2); a bad descriptor is no matter.
 pub fn close(fd: i32) {
     if fd >= 0 {

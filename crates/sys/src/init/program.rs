@@ -96,10 +96,13 @@ fn die_with_brig() {
     call::set_parent_death_signal(call::SIGKILL);
 }
 
-/// AppArmor and SELinux labels count for the next execve of the writer, so they are written here and not by brig's child.
+/// AppArmor and SELinux labels count for the next execve of the writer, so they are written here and not by brig's child. Since
+/// Linux 5.13 only that may write which has opened the file after its own execve.
 fn write_label(p: &Params) -> Done {
     if p.label_fd >= 0 {
-        call::write(p.label_fd, p.label).map_err(fault(Step::Label))?;
+        let file = call::open_to_write(p.label_fd, c"exec").map_err(fault(Step::Label))?;
+        call::write(file, p.label).map_err(fault(Step::Label))?;
+        call::close(file);
         call::close(p.label_fd);
     }
     Ok(())
