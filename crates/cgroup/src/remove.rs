@@ -17,6 +17,18 @@ use crate::procs::{self, Waited};
 use crate::systemd::Systemd;
 
 impl Cgroup {
+    /// Makes sure that systemd has done all that a creator, dead by now, asked of it.
+    ///
+    /// # Errors
+    ///
+    /// systemd is there and does not answer.
+    pub fn outrun_creator(&self) -> Result<()> {
+        match &self.names.unit {
+            Some(unit) => Systemd::new(unit.bus).outrun(unit),
+            None => Ok(()),
+        }
+    }
+
     /// Stops the unit, if there is one, then removes the cgroups and all below them, in every hierarchy; never one above. What is not there is no error,
     /// so this can be repeated until it succeeds. Processes that are leaving are waited for, none is killed.
     ///

@@ -67,6 +67,9 @@ fn delete_open(dir: ContainerDir, force: bool, deadline: Instant) -> Result<()> 
     if !force {
         check_removable(&container)?;
     }
+    if container.record.stage == Stage::Creating {
+        container.cgroup()?.outrun_creator().doing(|| "deleting a container that was being created")?;
+    }
     remove_all(&container.dir, &container.record, deadline)?;
     drop(lock);
     poststop_hooks(&container.record, container.id());

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::manager::{self, Failure, Method, NO_SUCH_UNIT, Retry, UNIT_EXISTS};
 use super::properties::{self, Property};
+use super::socket::Fault;
 use super::value::{Type, Value};
 use super::wire::Kind;
 use super::{Bus, Systemd, Unit};
@@ -202,7 +203,7 @@ impl Systemd {
                 Outcome::Failed(failure) => failure,
             };
             match &failure {
-                Failure::Lost(_, super::socket::Fault::TimedOut) => {
+                Failure::Lost(_, Fault::TimedOut) => {
                     return Err(Error::JobTimeout { unit: unit.name.clone() });
                 }
                 // The call before, whose answer was lost, has done it.
@@ -355,15 +356,32 @@ impl Systemd {
         }
         if rounded && !properties.is_empty() {
             // The values are written after the answer, but before anything else is answered.
-            let ping = Method {
-                path: manager::MANAGER,
-                interface: "org.freedesktop.DBus.Peer",
-                member: "Ping",
-                arguments: &[],
-            };
-            self.call(&ping).map_err(|failure| failure.into_error(doing()))?;
+            self.ping().map_err(|failure| failure.into_error(doing()))?;
         }
         Ok(rounded)
+    }
+
+    /// Waits until systemd has done all that it was asked before, by whomever.
+    fn ping(&mut self) -> Result<(), Failure> {
+        let (path, interface) = (manager::MANAGER, "org.freedesktop.DBus.Peer");
+        self.call(&Method { path, interface, member: "Ping", arguments: &[] }).map(drop)
+    }
+
+    /// Makes sure that what a creator, dead by now, asked for has been done. Its process may be a zombie that its new parent has
+    /// not asked for yet, and with that systemd would still make a unit: after somebody looked for one, and found none.
+    ///
+    /// # Errors
+    ///
+    /// There is a bus, and no answer.
+    pub fn outrun(&mut self, unit: &Unit) -> Result<()> {
+        match self.ping() {
+            Err(failure @ Failure::Lost(_, Fault::TimedOut | Fault::Closed | Fault::Garbage(_))) => {
+                Err(failure
+                    .into_error(format!("asking whether systemd unit `{}` is still to come", unit.name)))
+            }
+            // Without a bus, or without systemd on it, nothing is on its way.
+            _ => Ok(()),
+        }
     }
 
     /// Moves a process into the unit's cgroup, or the one at `below` in it, where only systemd may.
