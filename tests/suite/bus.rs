@@ -225,7 +225,7 @@ fn delete() {
     each_fault_at_each_message(3, |plan| {
         let machine = Machine::new(Some(plan));
         let finished = machine.run(
-            "brig create -b $BUNDLE c1 || exit; brig start c1; touch $DIR/armed; brig delete -f --timeout 1s c1; rc=$?; echo rc $rc; [ $rc = 0 ] || ls $DIR/state; rm $DIR/armed; brig delete -f c1; left",
+            "brig create -b $BUNDLE c1 || exit; brig start c1; touch $DIR/armed; brig delete -f --timeout 500ms c1; rc=$?; echo rc $rc; [ $rc = 0 ] || ls $DIR/state; rm $DIR/armed; brig delete -f c1; left",
         );
         let (status, left) = status(&finished.out);
         check_error(&finished, status != 0, plan);
