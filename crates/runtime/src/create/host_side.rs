@@ -46,9 +46,10 @@ pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
     set_small(making, &limits).map_err(|e| match e.errno() {
         // v1 takes no limit that is below what is in use.
         Some(Errno::BUSY) => e.context("memory limit too low"),
+        // v2 kills, and systemd has taken the cgroup away before it could be told of the limit.
+        _ if making.has_ended() => oom_killed(),
         _ => e,
     })?;
-    // v2 takes it and kills.
     match &making.cgroup {
         Some(cgroup) if cgroup.oom_kills()? > Some(0) => Err(oom_killed()),
         _ => Ok(()),

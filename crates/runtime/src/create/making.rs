@@ -217,8 +217,7 @@ impl<'a> Making<'a> {
 
     /// Why the process has ended, if it has and could still say so.
     fn reason_of_its_end(&self) -> Option<Error> {
-        let child = self.child().ok()?;
-        if !crate::ident::has_ended(child.pidfd.as_fd()) {
+        if !self.has_ended() {
             return None;
         }
         while let Ok(Some(message)) = self.hear() {
@@ -227,6 +226,11 @@ impl<'a> Making<'a> {
             }
         }
         None
+    }
+
+    /// Whether the process has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.child().is_ok_and(|child| crate::ident::has_ended(child.pidfd.as_fd()))
     }
 
     /// The container's process.
