@@ -8,6 +8,7 @@ mod apparmor;
 mod bite;
 mod place;
 mod small;
+mod unit;
 
 /// Says so where the host cannot limit with one of these controllers.
 #[track_caller]

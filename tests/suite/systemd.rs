@@ -407,7 +407,7 @@ fn the_bus_restarts() {
 }
 
 /// A bundle for a user who is not root.
-fn rootless() -> Bundle {
+pub fn rootless() -> Bundle {
     let mut b = Bundle::sleeping();
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     b.with_namespace("user", None);
