@@ -28,6 +28,9 @@ use crate::{gate, rootfs};
 /// The part of the timeout that a command which is not making the container has to finish, before `delete --force` ends it.
 const GRACE: u32 = 2;
 
+/// How long a container has no record while it is made or removed, more or less.
+const MOMENT: Duration = Duration::from_millis(100);
+
 /// Unless `--timeout` says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -97,9 +100,18 @@ fn take_over(dir: &ContainerDir, deadline: Instant) -> Result<Lock> {
         if let Some(lock) = dir.try_lock()? {
             return Ok(lock);
         }
-        let creating = !matches!(Record::read(dir), Ok(Some(record)) if record.stage == Stage::Created);
-        if !creating && let Ok(lock) = dir.lock(patience) {
-            return Ok(lock);
+        let wait = match Record::read(dir) {
+            Ok(Some(record)) if record.stage == Stage::Created => patience,
+            // Its creator has not written it yet, or another delete has removed it and is about to remove the rest.
+            Ok(None) => patience.min(after(MOMENT)),
+            Ok(Some(_)) | Err(_) => Instant::now(),
+        };
+        match dir.lock(wait) {
+            Ok(lock) => return Ok(lock),
+            Err(e) if e.kind() == Kind::NotFound => return Err(e),
+            // There may be a record by now.
+            Err(_) if wait < patience && matches!(Record::read(dir), Ok(None)) => continue,
+            Err(_) => {}
         }
         if let Some(holder) = dir.lock_holder()? {
             stop(&holder.pidfd, deadline)
