@@ -136,8 +136,10 @@ fn the_user_is_exactly_the_one_that_is_named() {
         assert_ne!(finished.code(), 0, "{finished}");
         assert_eq!(finished.out, "", "{finished}");
     }
-    who("abc").exits(255).says("bad uid: strconv.Atoi: parsing \"abc\": invalid syntax");
-    who("1:abc").exits(255).says("bad gid: strconv.Atoi: parsing \"abc\": invalid syntax");
+    since_runc((1, 2), "these texts", || {
+        who("abc").exits(255).says("bad uid: strconv.Atoi: parsing \"abc\": invalid syntax");
+        who("1:abc").exits(255).says("bad gid: strconv.Atoi: parsing \"abc\": invalid syntax");
+    });
 }
 
 /// Case 23: numbers that wrap, and none.

@@ -294,6 +294,9 @@ fn the_terminals_of_the_image_are_not_used() {
 
 #[test]
 fn exec_relays_the_terminal() {
+    if fails_before_runc((1, 2), "sets the size when the process runs already") {
+        return;
+    }
     let b = Bundle::sleeping();
     b.start();
     let mut pty = Pty::new();
