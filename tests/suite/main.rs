@@ -14,10 +14,15 @@
 
 mod bus;
 mod cgroup;
+mod check;
 mod cli;
 mod config;
+mod doctor;
 mod events;
 mod exec;
+mod explain;
+mod fallbacks;
+mod features;
 mod gc;
 mod hooks;
 mod lifecycle;
@@ -28,6 +33,7 @@ mod pause;
 mod pid;
 mod process;
 mod record;
+mod seccomp;
 mod systemd;
 mod terminal;
 mod update;

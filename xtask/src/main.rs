@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a developer's tool talks on its terminal")]
 
+mod docs;
 mod interface;
 mod lint;
 mod syscalls;
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 type Task = (&'static str, &'static str, fn(&[String]) -> Result<(), Box<dyn Error>>);
 
 const TASKS: &[Task] = &[
+    ("docs", "check the tables of docs/ against the sources", docs::run),
     (
         "lint",
         "check the length of files and functions, where unsafe code is, and the README's overview",

@@ -3,8 +3,10 @@
 //! Each output is put together first and written at once: a reader sees all of it or, where standard output is
 //! broken, an error.
 
+pub mod doctor;
 pub mod execs;
 pub mod features;
+pub mod problems;
 pub mod ps;
 pub mod summary;
 pub mod table;

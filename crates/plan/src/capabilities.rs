@@ -105,7 +105,8 @@ fn bit(name: &str, host: &Host) -> Option<u64> {
     1u64.checked_shl(number)
 }
 
-fn names(set: u64) -> String {
+/// The names of a set: `[CAP_KILL CAP_SETUID]`.
+pub fn names(set: u64) -> String {
     let of_set = NAMES.iter().enumerate().filter(|(number, _)| set >> number & 1 == 1).map(|(_, name)| *name);
     format!("[{}]", of_set.collect::<Vec<_>>().join(" "))
 }

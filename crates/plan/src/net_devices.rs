@@ -58,7 +58,9 @@ pub(crate) fn uts_name(member: &str, name: &str, uts: &Ns, problems: &mut Proble
         return None;
     }
     if !uts.is_private() {
-        problems.error(member, format!("unable to set {member} without a private UTS namespace"));
+        let message = format!("unable to set {member} without a private UTS namespace");
+        let hint = "add {\"type\": \"uts\"} to linux.namespaces, or leave the name out";
+        problems.error_with_hint(member, message, hint);
     }
     if name.len() > LONGEST || has_nul(name) {
         problems.error(member, format!("invalid {member} {name:?} (at most {LONGEST} bytes)"));

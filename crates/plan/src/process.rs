@@ -148,12 +148,12 @@ fn user(given: &spec::User, context: &ProcessContext, problems: &mut Problems) -
 fn check_mapped(given: &spec::User, maps: &IdMaps, problems: &mut Problems) {
     if !maps.uid.is_empty() && maps.outside_uid(given.uid).is_none() {
         let message = format!("cannot setuid to unmapped uid {} in user namespace", given.uid);
-        problems.error("process.user.uid", message);
+        problems.error_with_hint("process.user.uid", message, "linux.uidMappings must cover the user");
     }
     let unmapped = |gid: u32| !maps.gid.is_empty() && maps.outside_gid(gid).is_none();
     if unmapped(given.gid) {
         let message = format!("cannot setgid to unmapped gid {} in user namespace", given.gid);
-        problems.error("process.user.gid", message);
+        problems.error_with_hint("process.user.gid", message, "linux.gidMappings must cover the group");
     }
     if let Some(gid) = given.additional_gids.iter().find(|gid| unmapped(**gid)) {
         let message = format!("cannot set unmapped additional group {gid} in user namespace");
@@ -186,11 +186,13 @@ fn affinity(given: Option<&spec::ExecCpuAffinity>, problems: &mut Problems) -> (
 fn security(given: &spec::Process, host: &Host, problems: &mut Problems) {
     if !given.apparmor_profile.is_empty() && !host.apparmor {
         let message = "unable to apply apparmor profile: apparmor is disabled or not supported";
-        problems.error("process.apparmorProfile", message);
+        let hint = "leave the profile out, or enable AppArmor on the kernel's command line";
+        problems.error_with_hint("process.apparmorProfile", message, hint);
     }
     if !given.selinux_label.is_empty() && !host.selinux {
         let message = "selinux label is specified in config, but selinux is disabled or not supported";
-        problems.error("process.selinuxLabel", message);
+        let hint = "leave the label out, or run a system with SELinux";
+        problems.error_with_hint("process.selinuxLabel", message, hint);
     }
     if let Some(adj) = given.oom_score_adj.filter(|adj| !(-1000..=1000).contains(adj)) {
         let message = format!(

@@ -89,7 +89,8 @@ fn check_unified(resources: &spec::Resources, host: &Host, problems: &mut Proble
     }
     if host.cgroups != CgroupMode::V2 {
         let message = "invalid configuration: cannot use unified on cgroup v1";
-        problems.error(format!("{PATH}.unified"), message);
+        let hint = "use the other members of linux.resources, which work with both versions";
+        problems.error_with_hint(format!("{PATH}.unified"), message, hint);
     }
     for key in resources.unified.keys() {
         let path = || format!("{PATH}.unified[{key:?}]");

@@ -14,7 +14,8 @@ pub(crate) fn plan(given: &spec::Seccomp, problems: &mut Problems) -> Option<spe
         problems.warn(PATH, "without a default action and without rules there is no filter");
         return None;
     }
-    if let Err(error) = Profile::from_spec(given) {
+    let faults = if Profile::from_spec(given).is_ok() { Vec::new() } else { Profile::faults(given) };
+    for error in faults {
         let text = error.to_string();
         // Its text begins with the place.
         let (path, message) = text.split_once(": ").unwrap_or((PATH, &text));
@@ -105,6 +106,17 @@ mod tests {
         assert_eq!(rule(r#"{"names":["read"],"action":"SCMP_ACT_ALLOW","args":[{"op":"X"}]}"#), [expected]);
         let expected = "linux.seccomp.syscalls[0].action: string X is not a valid action for seccomp";
         assert_eq!(rule(r#"{"names":["read"],"action":"X"}"#), [expected]);
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told() {
+        let text = r#"{"defaultAction":"X","flags":["SECCOMP_FILTER_FLAG_LOG","Y"],"architectures":["Z"],
+            "syscalls":[{"names":["read"],"action":"A"},{"names":["read"],"action":"SCMP_ACT_ALLOW"},
+            {"names":["mkdir"],"action":"B"}]}"#;
+        let places: Vec<_> = of(text).draft().problems.into_iter().map(|problem| problem.path).collect();
+        let expected =
+            ["flags[1]", "architectures[0]", "defaultAction", "syscalls[0].action", "syscalls[2].action"];
+        assert_eq!(places, expected.map(|place| format!("linux.seccomp.{place}")));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The bundle: a directory with a `config.json`.
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,11 @@ impl Bundle {
                 .hint("a bundle is made with the spec command"),
             _ => crate::error::io_error("read", Path::new("config.json"), &e).into(),
         })?;
-        let (spec, _unknown) =
-            Spec::from_slice(&bytes).map_err(|e| Error::config(e.to_string()).context("config.json"))?;
+        let (spec, _unknown) = Spec::from_slice(&bytes).map_err(|e| {
+            Error::config(e.to_string())
+                .context("config.json")
+                .hint("brig check shows all that is wrong with it")
+        })?;
         Ok(Self { dir, spec })
     }
 }
@@ -54,11 +57,23 @@ impl Bundle {
 /// The directory is missing, or its path leads through a link.
 pub fn open_rootfs(path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(|e| {
+    let opened = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // A filter around this process may hide the call.
+        Err(Errno::NOSYS | Errno::PERM) => open_without_links(path, flags),
+        other => other,
+    };
+    opened.map_err(|e| {
         let error = match e {
             Errno::LOOP => Error::config("invalid rootfs: not an absolute path, or a symlink"),
             e => Error::config(format!("invalid rootfs: stat {}: {}", path.display(), errno_text(e))),
         };
         error.with_errno(e).hint("root.path must name an existing directory, without links")
     })
+}
+
+/// Opens a directory, and asks the kernel whether that is where it is.
+fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let dir = rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    let place = rustix::fs::readlink(format!("/proc/self/fd/{}", dir.as_raw_fd()), Vec::new())?;
+    if Path::new(&OsString::from_vec(place.into_bytes())) == path { Ok(dir) } else { Err(Errno::LOOP) }
 }

@@ -197,6 +197,17 @@ impl Channel {
         })
     }
 
+    /// A failed execve is told twice, the second time with the beginning of the program.
+    pub fn last_words(&self, fault: InitFault) -> InitFault {
+        if fault.step != abi::Step::Exec {
+            return fault;
+        }
+        match self.next() {
+            Ok(Some(FromChild::InitFailed(more))) if more.step == abi::Step::Exec => more,
+            _ => fault,
+        }
+    }
+
     fn send(&self, parts: &[IoSlice<'_>], fd: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);

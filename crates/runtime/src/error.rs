@@ -137,8 +137,51 @@ impl From<SysError> for Error {
 
 impl From<brig_cgroup::Error> for Error {
     fn from(e: brig_cgroup::Error) -> Self {
-        Self { errno: e.errno(), ..Self::host(e.to_string()) }
+        let error = Self { errno: e.errno(), ..Self::host(e.to_string()) };
+        match cgroup_hint(&e) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
+}
+
+/// What to do about it.
+fn cgroup_hint(e: &brig_cgroup::Error) -> Option<&'static str> {
+    use brig_cgroup::Error as E;
+    Some(match e {
+        E::NoHierarchy => "mount -t cgroup2 cgroup2 /sys/fs/cgroup; brig doctor shows what else is missing",
+        E::Io { errno: Errno::ACCESS | Errno::PERM | Errno::ROFS, .. } => {
+            "the cgroup is not the caller's: have one delegated (a session of systemd with --systemd-cgroup, or a cgroup that belongs to the user); brig doctor shows what there is"
+        }
+        E::NoDevices => "mount the devices hierarchy below /sys/fs/cgroup",
+        E::NotEmpty { .. } => {
+            "another container, or what one left, lives there: end it, or choose another linux.cgroupsPath"
+        }
+        E::Frozen { .. } => {
+            "somebody has paused it, or a cgroup above it: thaw that, or choose another linux.cgroupsPath"
+        }
+        E::RootlessLimits(_) => {
+            "leave the limits out, or have cgroups delegated: a session of systemd with --systemd-cgroup, or a cgroup that belongs to the user"
+        }
+        E::NotJoined { .. } => {
+            "the limit needs a cgroup that the caller may make: see brig doctor, delegation"
+        }
+        E::NoController { .. } | E::NoUnifiedController { .. } => {
+            "enable the controller in cgroup.subtree_control of the cgroups above, or leave the limit out"
+        }
+        E::NoFile { .. } => "a newer kernel, or one that was built with it; otherwise leave the limit out",
+        E::Bus { .. } => {
+            "is systemd running? For a user, log in by a session of systemd and set XDG_RUNTIME_DIR; or leave --systemd-cgroup out"
+        }
+        E::Systemd { .. } => {
+            "systemd does not let the caller do this: see its log, journalctl -u dbus -u systemd-logind"
+        }
+        E::Job { .. } | E::JobTimeout { .. } => "see what systemd says: systemctl status, journalctl",
+        E::MemoryBusy { .. } => {
+            "memory limit too low: a container takes 512 KB to start, and what its program needs"
+        }
+        _ => return None,
+    })
 }
 
 impl From<pathrs::error::Error> for Error {

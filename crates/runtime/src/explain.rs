@@ -7,7 +7,12 @@ use rustix::io::Errno;
 
 use crate::channel::InitFault;
 use crate::error::{Error, Kind};
+use crate::executable;
 use crate::hooks::{self, HookKind};
+
+/// Why no process could be made.
+pub(crate) const PROCESS_LIMIT: &str =
+    "the limit of processes is reached: linux.resources.pids.limit, RLIMIT_NPROC, or kernel.pid_max";
 
 /// A failed step of the init program as an error; `program` is argv[0].
 pub fn init_fault(fault: &InitFault, program: &str) -> Error {
@@ -16,7 +21,7 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
     let host = |doing: &str| Error::host(format!("{doing}: {text}")).with_errno(errno);
     match fault.step {
         Step::Lookup => lookup(program, errno),
-        Step::Exec => exec(program, errno),
+        Step::Exec => exec(program, errno, Some(fault.text.as_slice()).filter(|head| !head.is_empty())),
         Step::CwdOutside => crate::child::cwd_outside(),
         Step::Chdir => host("chdir to cwd set in config.json failed")
             .hint("process.cwd is closed to the container's user"),
@@ -29,9 +34,15 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
         Step::DropBounding => host(&format!("dropping capability {} from the bounding set", fault.value)),
         Step::KeepCaps => host("prctl(PR_SET_KEEPCAPS)"),
         Step::NoNewPrivs => host("prctl(PR_SET_NO_NEW_PRIVS)"),
-        Step::LoadFilter => host("loading seccomp filter into kernel: error loading seccomp filter"),
+        Step::LoadFilter => host("loading seccomp filter into kernel: error loading seccomp filter").hint(
+            match errno {
+                Errno::NOSYS | Errno::INVAL => "this kernel does not have the filters, or a flag, that linux.seccomp asks for: see brig doctor",
+                _ => "a filter that is around the caller forbids it; without process.noNewPrivileges it takes CAP_SYS_ADMIN, too",
+            },
+        ),
         Step::Label => host("unable to apply the LSM label: write to /proc/self/attr/exec")
             .hint("process.apparmorProfile or process.selinuxLabel names what the host has not loaded"),
+        Step::Clone if errno == Errno::AGAIN => host("clone").hint(PROCESS_LIMIT),
         Step::Clone => host("clone"),
         Step::ProcContext => host("fsopen proc"),
         Step::Session => host("setsid, or ioctl(TIOCSCTTY) on the terminal"),
@@ -43,7 +54,7 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
 }
 
 /// The program was not found at create.
-fn lookup(program: &str, errno: Errno) -> Error {
+pub(crate) fn lookup(program: &str, errno: Errno) -> Error {
     let cause = match errno {
         Errno::NOENT if !program.contains('/') => "executable file not found in $PATH".to_owned(),
         Errno::NOENT | Errno::NOTDIR => format!("stat {program}: {}", errno_text(errno)),
@@ -51,16 +62,27 @@ fn lookup(program: &str, errno: Errno) -> Error {
     };
     let e = Error::config(format!("exec: \"{program}\": {cause}")).with_errno(errno);
     match errno {
-        Errno::ACCESS => {
-            e.hint("the file has no execute permission for the container's user, or its mount is noexec")
+        Errno::ACCESS => e.hint(
+            "the file has no execute permission for the container's user (chmod +x), or its mount is noexec",
+        ),
+        Errno::NOENT if !program.contains('/') => {
+            e.hint("no directory in the PATH of process.env has a program of this name")
         }
+        Errno::NOENT | Errno::NOTDIR => {
+            e.hint("the root file system has no such file, or a mount of the configuration hides it")
+        }
+        Errno::ISDIR => e.hint("process.args[0] must name a program"),
         _ => e,
     }
 }
 
-/// The program was found, but the kernel would not execute it.
-fn exec(program: &str, errno: Errno) -> Error {
+/// The program was found, but the kernel would not execute it; `head` is how its file begins, if that is known.
+pub(crate) fn exec(program: &str, errno: Errno, head: Option<&[u8]>) -> Error {
     let e = Error::config(format!("exec {program}: {}", errno_text(errno))).with_errno(errno);
+    if let Some(advice) = head.and_then(|head| executable::advice(program, &executable::inspect(head), errno))
+    {
+        return e.hint(advice);
+    }
     match errno {
         Errno::NOENT => e.hint("the file is there, but the interpreter that it names is not: see its first line, or its ELF interpreter"),
         Errno::NOEXEC => e.hint("not a program for this machine: another architecture, or a script without a #! line"),

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use brig_sys::init::abi::{HEAD_LEN, START, TEXT_MAX};
+use brig_sys::init::abi::{HEAD_LEN, START, Step, TEXT_MAX};
 use brig_sys::{Context, SysError};
 
 use crate::channel::{InitFault, decode_fault};
@@ -86,8 +86,16 @@ pub fn open(dir: &ContainerDir) -> Result<Outcome> {
     Ok(match raw.get(..n) {
         None | Some([]) => Outcome::Passed,
         Some([START, ..]) => Outcome::Gone,
-        Some(raw) => decode_fault(raw).map_or(Outcome::Gone, Outcome::Failed),
+        Some(raw) => decode_fault(raw).map_or(Outcome::Gone, |fault| Outcome::Failed(last_words(fault))),
     })
+}
+
+/// A failed execve is told twice, the second time with the beginning of the program; both are in the fifo.
+fn last_words(fault: InitFault) -> InitFault {
+    match decode_fault(&fault.text) {
+        Some(more) if fault.step == Step::Exec && more.step == Step::Exec => more,
+        _ => fault,
+    }
 }
 
 /// Waits until all who took part in making the container have ended or gone on; false when the deadline passed first.

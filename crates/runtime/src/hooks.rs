@@ -110,7 +110,12 @@ pub(crate) fn run_program(name: &str, args: &[String]) -> Result<()> {
 
 /// The words for a failed hook.
 pub(crate) fn failed(kind: HookKind, index: usize, why: &str) -> Error {
-    Error::config(format!("error running {} hook #{index}: {why}", kind.name()))
+    let error = Error::config(format!("error running {} hook #{index}: {why}", kind.name()));
+    if why.starts_with("fork/exec") {
+        error.hint(format!("hooks.{}[{index}].path must name an executable file", kind.name()))
+    } else {
+        error.hint("the hook itself failed; what it printed is above")
+    }
 }
 
 /// The words for how a hook ended.

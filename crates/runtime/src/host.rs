@@ -75,12 +75,12 @@ pub fn probe_process(process: &Process) -> Host {
     }
 }
 
-fn apparmor_enabled() -> bool {
+pub(crate) fn apparmor_enabled() -> bool {
     std::fs::read("/sys/module/apparmor/parameters/enabled").is_ok_and(|text| text.starts_with(b"Y"))
 }
 
 /// SELinux is there when its file system is mounted.
-fn selinux_enabled() -> bool {
+pub(crate) fn selinux_enabled() -> bool {
     Path::new("/sys/fs/selinux/enforce").exists()
 }
 

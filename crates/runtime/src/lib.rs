@@ -7,15 +7,18 @@
 mod boot;
 mod bundle;
 mod channel;
+mod check;
 mod child;
 mod clock;
 mod container;
 mod create;
 mod deadline;
 mod delete;
+pub mod doctor;
 mod error;
 mod exec;
 mod execs;
+mod executable;
 mod explain;
 mod fds;
 mod filter;
@@ -51,6 +54,7 @@ mod update;
 mod userns;
 mod wait;
 
+pub use check::{CheckRequest, check};
 pub use container::{Container, Listed, execs, list};
 pub use create::{CreateRequest, create};
 pub use delete::{DEFAULT_TIMEOUT, delete};

@@ -29,7 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// `dial unix PATH: connect: …`, the form in which callers of container runtimes know it.
 pub fn dial(path: &Path) -> Result<OwnedFd> {
     let failed = |e: Errno| {
-        Error::host(format!("dial unix {}: connect: {}", path.display(), errno_text(e))).with_errno(e)
+        Error::host(format!("dial unix {}: connect: {}", path.display(), errno_text(e)))
+            .with_errno(e)
+            .hint("whoever calls must listen on the socket before")
     };
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).on("socket", "")?;

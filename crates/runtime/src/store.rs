@@ -71,7 +71,9 @@ impl Store {
             other => other,
         }
         .map_err(|e| match e {
-            Errno::EXIST => Error::state("container with given ID already exists").with_errno(e),
+            Errno::EXIST => Error::state("container with given ID already exists")
+                .with_errno(e)
+                .hint("choose another id, or remove that one with delete (--force if it still runs)"),
             e => SysError::path("mkdir", &path, e).into(),
         })?;
         // From here to the lock somebody may delete the fresh directory: then the lock cannot be made or is taken.
@@ -424,7 +426,7 @@ mod tests {
         let store = Store::new(root.path().join("a/b"));
         let (dir, _lock) = store.reserve(&id("x")).unwrap();
         let again = store.reserve(&id("x")).unwrap_err();
-        assert_eq!(again.to_string(), "container with given ID already exists");
+        assert_eq!(again.message(), "container with given ID already exists");
         dir.replace(names::RECORD, names::RECORD_NEW, b"{}").unwrap();
         rustix::fs::mkdirat(&dir, "notify", Mode::from_raw_mode(0o755)).unwrap();
         dir.remove().unwrap();

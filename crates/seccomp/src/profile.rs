@@ -153,6 +153,33 @@ impl<'a> Profile<'a> {
         Ok(profile)
     }
 
+    /// Everything that is wrong with a section that [`from_spec`](Self::from_spec) refuses, not only what comes first;
+    /// of each rule one thing.
+    pub fn faults(spec: &Seccomp) -> Vec<Error> {
+        let mut found = Vec::new();
+        for (index, name) in spec.flags.iter().flatten().enumerate() {
+            if read_flags(Some(std::slice::from_ref(name))).is_err() {
+                let path = format!("linux.seccomp.flags[{index}]");
+                found.push(Error::Flag { path, name: name.clone() });
+            }
+        }
+        for (index, name) in spec.architectures.iter().enumerate() {
+            if read_archs(std::slice::from_ref(name)).is_err() {
+                let path = format!("linux.seccomp.architectures[{index}]");
+                found.push(Error::Arch { path, name: name.clone() });
+            }
+        }
+        let place = || "linux.seccomp".to_owned();
+        let members = ["defaultAction", "defaultErrnoRet"];
+        found.extend(read_action(&spec.default_action, spec.default_errno_ret, place, members).err());
+        found.extend(spec.syscalls.iter().enumerate().filter_map(|rule| read_rule(rule).err()));
+        if found.is_empty() {
+            // What is wrong only together.
+            found.extend(Profile::from_spec(spec).err());
+        }
+        found
+    }
+
     /// Whether a rule hands system calls to an agent.
     pub fn notifies(&self) -> bool {
         self.rules.iter().any(|rule| rule.action == Action::Notify)

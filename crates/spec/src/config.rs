@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::linux::IdMapping;
 use crate::linux::Linux;
 use crate::process::Process;
-use crate::read::{ReadError, UnknownKey, from_slice};
+use crate::read::{ReadError, Survey, UnknownKey, from_slice, survey};
 
 object! {
     /// A container's configuration: the contents of `config.json`.
@@ -93,5 +93,20 @@ impl Spec {
     pub fn from_slice(bytes: &[u8]) -> Result<(Self, Vec<UnknownKey>), ReadError> {
         let (spec, unknown) = from_slice::<Option<Self>>(bytes)?;
         Ok((spec.ok_or(ReadError::Null)?, unknown))
+    }
+
+    /// Reads as much of `config.json` as can be read.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Syntax`] and [`ReadError::Null`].
+    pub fn survey(bytes: &[u8]) -> Result<Survey<Self>, ReadError> {
+        let Survey { value, unknown, misfits } = survey::<Option<Self>>(bytes)?;
+        let value = match value {
+            Some(value) => value,
+            None if misfits.is_empty() => return Err(ReadError::Null),
+            None => Self::default(),
+        };
+        Ok(Survey { value, unknown, misfits })
     }
 }

@@ -27,6 +27,7 @@ pub mod config;
 pub mod default;
 pub mod features;
 pub mod linux;
+mod nearest;
 mod node;
 pub mod process;
 mod read;
@@ -39,8 +40,9 @@ pub use features::Features;
 pub use linux::{
     Device, IdMapping, IntelRdt, Linux, MemoryPolicy, Namespace, NetDevice, Personality, TimeOffset,
 };
+pub use nearest::nearest;
 pub use process::{Capabilities, ConsoleSize, ExecCpuAffinity, IoPriority, Process, Rlimit, Scheduler, User};
-pub use read::{ReadError, UnknownKey, from_slice};
+pub use read::{ReadError, Survey, UnknownKey, fields, from_slice, survey};
 pub use resources::{
     BlockIo, Cpu, DeviceRule, HugepageLimit, InterfacePriority, Memory, Network, Pids, Rdma, Resources,
     ThrottleDevice, WeightDevice,

@@ -44,6 +44,11 @@ macro_rules! object {
             fn is_absent(&self) -> bool {
                 false
             }
+
+            fn fields(path: &str, out: &mut Vec<String>) {
+                $( $crate::read::field::<$type>(path, $key, out); )*
+                $( $( out.push($crate::read::member_path(path, $ignored)); )+ )?
+            }
         }
 
         impl serde::Serialize for $name {

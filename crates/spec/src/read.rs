@@ -73,6 +73,58 @@ pub fn from_slice<T: Read>(bytes: &[u8]) -> Result<(T, Vec<UnknownKey>), ReadErr
     Ok((value, unknown.finish()))
 }
 
+/// A document read as far as it goes: what [`from_slice`] would have stopped at is left as if it were absent.
+#[derive(Debug)]
+pub struct Survey<T> {
+    /// What could be read.
+    pub value: T,
+    /// Members that nothing was made of.
+    pub unknown: Vec<UnknownKey>,
+    /// What could not be read, each a [`ReadError::Value`].
+    pub misfits: Vec<ReadError>,
+}
+
+/// As [`from_slice`], but goes on behind a value that does not fit.
+///
+/// # Errors
+///
+/// [`ReadError::Syntax`].
+pub fn survey<T: Read>(bytes: &[u8]) -> Result<Survey<T>, ReadError> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    let node = Node::deserialize(&mut deserializer).map_err(ReadError::Syntax)?;
+    let mut value = T::default();
+    let mut unknown = Unknown { faults: Some(Vec::new()), ..Unknown::default() };
+    let outcome = value.read(node, &mut unknown);
+    let mut faults = unknown.faults.take().unwrap_or_default();
+    // The document itself is not what it should be: nothing within it was looked at.
+    faults.extend(outcome.err().map(|fault| *fault));
+    Ok(Survey {
+        value,
+        unknown: unknown.finish(),
+        misfits: faults.into_iter().map(|fault| fault.into_error()).collect(),
+    })
+}
+
+/// The JSON paths of all members that are known below `T`: of a struct `a.b`, of each item of a list `a[].b`, of each
+/// value of a map `a[*].b`.
+pub fn fields<T: Read>() -> Vec<String> {
+    let mut out = Vec::new();
+    T::fields("", &mut out);
+    out
+}
+
+/// Adds a member and what is below it.
+pub(crate) fn field<T: Read>(path: &str, key: &str, out: &mut Vec<String>) {
+    let path = member_path(path, key);
+    out.push(path.clone());
+    T::fields(&path, out);
+}
+
+pub(crate) fn member_path(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
 /// What the derived-looking `Deserialize` of every object does.
 pub(crate) fn deserialize<'de, T: Read, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let node = Node::deserialize(deserializer)?;
@@ -88,6 +140,9 @@ pub trait Read: Default {
 
     /// Whether the value is what an absent member leaves, and so need not be written.
     fn is_absent(&self) -> bool;
+
+    /// Adds the paths of the members that are known below `path`, see [`fields`].
+    fn fields(_path: &str, _out: &mut Vec<String>) {}
 }
 
 /// A struct made by `object!`.
@@ -127,13 +182,21 @@ enum Step {
     Index(usize),
 }
 
-/// The unknown members met so far, each with its path, innermost step first.
+/// What was met on the way so far.
 #[derive(Debug, Default)]
-pub struct Unknown(Vec<(Vec<Step>, String, &'static [&'static str])>);
+pub struct Unknown {
+    /// Unknown members, each with its path, innermost step first.
+    keys: Vec<(Vec<Step>, String, &'static [&'static str])>,
+    /// Misfits that were passed over; `None` where the first one ends the reading.
+    faults: Option<Vec<Fault>>,
+}
 
 impl Unknown {
     fn finish(self) -> Vec<UnknownKey> {
-        self.0.into_iter().map(|(steps, key, known)| UnknownKey { path: path(&steps), key, known }).collect()
+        self.keys
+            .into_iter()
+            .map(|(steps, key, known)| UnknownKey { path: path(&steps), key, known })
+            .collect()
     }
 }
 
@@ -143,15 +206,24 @@ fn within(
     step: impl Fn() -> Step,
     read: impl FnOnce(&mut Unknown) -> Outcome,
 ) -> Outcome {
-    let before = unknown.0.len();
+    let keys_before = unknown.keys.len();
+    let faults_before = unknown.faults.as_ref().map_or(0, Vec::len);
     let outcome = read(unknown);
-    for (steps, _, _) in unknown.0.iter_mut().skip(before) {
+    for (steps, _, _) in unknown.keys.iter_mut().skip(keys_before) {
         steps.push(step());
     }
-    outcome.map_err(|mut fault| {
+    for fault in unknown.faults.iter_mut().flatten().skip(faults_before) {
         fault.path.push(step());
-        fault
-    })
+    }
+    let Err(mut fault) = outcome else { return Ok(()) };
+    fault.path.push(step());
+    match &mut unknown.faults {
+        Some(faults) => {
+            faults.push(*fault);
+            Ok(())
+        }
+        None => Err(fault),
+    }
 }
 
 pub(crate) fn read_object<T: Object>(object: &mut T, node: Node<'_>, unknown: &mut Unknown) -> Outcome {
@@ -166,7 +238,7 @@ pub(crate) fn read_object<T: Object>(object: &mut T, node: Node<'_>, unknown: &m
             Some(known) => {
                 within(unknown, || Step::Member(known), |unknown| object.read_member(known, value, unknown))?;
             }
-            None => unknown.0.push((vec![Step::Key(key.to_string())], key.into_owned(), T::KEYS)),
+            None => unknown.keys.push((vec![Step::Key(key.to_string())], key.into_owned(), T::KEYS)),
         }
     }
     Ok(())
@@ -178,11 +250,19 @@ impl<T: Read> Read for Option<T> {
             *self = None;
             return Ok(());
         }
-        self.get_or_insert_default().read(node, unknown)
+        let outcome = self.get_or_insert_default().read(node, unknown);
+        if outcome.is_err() {
+            *self = None;
+        }
+        outcome
     }
 
     fn is_absent(&self) -> bool {
         self.is_none()
+    }
+
+    fn fields(path: &str, out: &mut Vec<String>) {
+        T::fields(path, out);
     }
 }
 
@@ -206,6 +286,10 @@ impl<T: Read> Read for Vec<T> {
     fn is_absent(&self) -> bool {
         self.is_empty()
     }
+
+    fn fields(path: &str, out: &mut Vec<String>) {
+        T::fields(&format!("{path}[]"), out);
+    }
 }
 
 impl<T: Read> Read for BTreeMap<String, T> {
@@ -228,6 +312,10 @@ impl<T: Read> Read for BTreeMap<String, T> {
 
     fn is_absent(&self) -> bool {
         self.is_empty()
+    }
+
+    fn fields(path: &str, out: &mut Vec<String>) {
+        T::fields(&format!("{path}[*]"), out);
     }
 }
 

@@ -442,3 +442,52 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_survey_goes_on_behind_misfits() {
+    let text = br#"{"ociVersion":1,"root":{"path":true,"readonly":true,"colour":1},"mounts":[{"destination":"/a"},
+        {"destination":2,"optoins":[]}],"linux":{"resources":{"cpu":{"quota":"x"}},"sysctl":{"a":"b","c":1}}}"#;
+    let Survey { value, unknown, misfits } = Spec::survey(text).unwrap();
+    let misfits: Vec<_> = misfits.iter().map(ToString::to_string).collect();
+    let expected = [
+        "ociVersion: expected a string, found 1",
+        "root.path: expected a string, found true",
+        "mounts[1].destination: expected a string, found 2",
+        "linux.resources.cpu.quota: expected an integer between -9223372036854775808 and 9223372036854775807, found \"x\"",
+        "linux.sysctl.c: expected a string, found 1",
+    ];
+    assert_eq!(misfits, expected);
+    let unknown: Vec<_> = unknown.iter().map(|key| key.path.as_str()).collect();
+    assert_eq!(unknown, ["root.colour", "mounts[1].optoins"]);
+    assert!(value.root.unwrap().readonly);
+    assert_eq!(value.mounts[0].destination, "/a");
+    assert_eq!(value.mounts.len(), 2);
+    assert_eq!(value.linux.unwrap().sysctl["a"], "b");
+}
+
+#[test]
+fn a_survey_needs_json() {
+    assert!(matches!(Spec::survey(b"{"), Err(ReadError::Syntax(_))));
+    assert!(matches!(Spec::survey(b"null"), Err(ReadError::Null)));
+    let survey = Spec::survey(b"[]").unwrap();
+    assert_eq!(survey.misfits[0].to_string(), "expected an object, found an array");
+    assert_eq!(survey.value, Spec::default());
+}
+
+#[test]
+fn fields_are_listed_with_their_way() {
+    let fields = fields::<Spec>();
+    for path in [
+        "ociVersion",
+        "process.user.additionalGids",
+        "mounts[].uidMappings[].containerID",
+        "hooks.poststop[].timeout",
+        "linux.netDevices[*].name",
+        "linux.resources.blockIO.throttleReadIOPSDevice[].rate",
+        "linux.seccomp.syscalls[].args[].valueTwo",
+        "windows",
+    ] {
+        assert!(fields.iter().any(|field| field == path), "{path}");
+    }
+    assert!(!fields.iter().any(|field| field.ends_with(']')));
+}

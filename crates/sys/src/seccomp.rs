@@ -36,6 +36,10 @@ pub fn load(program: &[u8]) -> Result<(), Errno> {
 /// a flag that it knows and EINVAL to one that it does not.
 pub fn knows_flag(flag: u64) -> bool {
     const SECCOMP_SET_MODE_FILTER: u32 = 1;
+    const NEW_LISTENER: u64 = 1 << 3;
+    const WAIT_KILLABLE_RECV: u64 = 1 << 5;
+    // That one is known only together with a listener, which a null program does not get either.
+    let flag = if flag == WAIT_KILLABLE_RECV { flag | NEW_LISTENER } else { flag };
     // SAFETY: a null program is refused before anything is done.
     let ret =
         unsafe { libc::syscall(libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, std::ptr::null::<()>()) };

@@ -84,7 +84,6 @@ fn a_missing_interpreter_is_reported_by_start() {
 
 /// Case 30: whose fault it is.
 #[test]
-#[ignore = "bug: only a hint says that it is about an interpreter, and not which"]
 fn a_missing_interpreter_is_named() {
     better_than_runc("says nothing about interpreters", || {
         let b = Bundle::new(&["/script"]);

@@ -3,24 +3,27 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use brig_plan::Severity;
+use brig_runtime::CheckRequest;
+
 use super::list::FORMAT;
 use super::setup;
 use crate::error::Error;
 use crate::flags::{Command, Parsed};
 use crate::global::Global;
-use crate::output::Format;
+use crate::output::{self, Format, problems};
 use crate::paths;
 
 /// The table.
 pub static COMMAND: Command = Command {
     operands: "",
     description: "\
-Reads a bundle's config.json and tells what create would do with it on this host, what would be
-ignored and what would be refused. Makes nothing.",
+Reads a bundle's config.json and tells all that create would refuse on this host, and what would
+have no effect, each with its place in the file. Makes nothing. Says nothing about a bundle that
+is right. Exits with 1 where create would fail.",
     flags: &[setup::BUNDLE, FORMAT],
     min_operands: 0,
     max_operands: 0,
-    hidden: true,
     ..Command::new("check", "tell whether a bundle would work on this host", run)
 };
 
@@ -48,8 +51,19 @@ fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
     check(&CheckArgs::new(parsed)?, global)
 }
 
-fn check(_args: &CheckArgs, _global: &Global) -> Result<ExitCode, Error> {
-    Err(Error::unsupported("check"))
+fn check(args: &CheckArgs, global: &Global) -> Result<ExitCode, Error> {
+    let request = CheckRequest {
+        bundle: args.bundle.clone(),
+        systemd_cgroup: global.systemd_cgroup,
+        rootless: global.rootless()?,
+    };
+    let problems = brig_runtime::check(&request)?;
+    match args.format {
+        Format::Table => output::print(&problems::text(&problems))?,
+        Format::Json => output::print(&problems::json(&args.bundle, &problems)?)?,
+    }
+    let broken = problems.iter().any(|problem| problem.severity == Severity::Error);
+    Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use brig_spec::features::SeccompFeatures;
-
 use crate::error::{Error, Kind};
 use crate::flags::{Command, Parsed};
 use crate::global::Global;
@@ -21,15 +19,10 @@ in, not what this host has.",
 };
 
 fn run(_parsed: &Parsed, _global: &Global) -> Result<ExitCode, Error> {
-    let document = features::document(seccomp());
+    let document = features::document(brig_sys::seccomp::knows_flag);
     let mut text = brig_spec::to_string_indented(&document, "    ")
         .map_err(|error| Error::new(Kind::Bug, format!("writing JSON: {error}")))?;
     text.push('\n');
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Nothing until the compiler of filters is connected.
-fn seccomp() -> SeccompFeatures {
-    SeccompFeatures { enabled: Some(false), ..SeccompFeatures::default() }
 }

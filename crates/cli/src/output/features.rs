@@ -1,9 +1,12 @@
 //! The document of the `features` command.
 //!
-//! It tells what was built in, whatever the host has: clients ask once and remember.
+//! It tells what was built in, whatever the host has: clients ask once and remember. Only `supportedFlags` of seccomp is
+//! about this kernel, as the specification wants it. The lists are those that configurations are judged by.
 
 use std::collections::BTreeMap;
 
+use brig_plan::{capabilities, memory_policy, mount_options, namespaces};
+use brig_seccomp::Arch;
 use brig_spec::Features;
 use brig_spec::features::{
     CgroupFeatures, IntelRdtFeatures, LinuxFeatures, MemoryPolicyFeatures, MountExtensions, SeccompFeatures,
@@ -12,165 +15,54 @@ use brig_spec::features::{
 
 use crate::version;
 
-const HOOKS: &[&str] =
-    &["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
-
-const MOUNT_OPTIONS: &[&str] = &[
-    "async",
-    "atime",
-    "bind",
-    "defaults",
-    "dev",
-    "diratime",
-    "dirsync",
-    "exec",
-    "iversion",
-    "lazytime",
-    "loud",
-    "mand",
-    "noatime",
-    "nodev",
-    "nodiratime",
-    "noexec",
-    "noiversion",
-    "nolazytime",
-    "nomand",
-    "norelatime",
-    "nostrictatime",
-    "nosuid",
-    "nosymfollow",
-    "private",
-    "ratime",
-    "rbind",
-    "rdev",
-    "rdiratime",
-    "relatime",
-    "remount",
-    "rexec",
-    "rnoatime",
-    "rnodev",
-    "rnodiratime",
-    "rnoexec",
-    "rnorelatime",
-    "rnostrictatime",
-    "rnosuid",
-    "rnosymfollow",
-    "ro",
-    "rprivate",
-    "rrelatime",
-    "rro",
-    "rrw",
-    "rshared",
-    "rslave",
-    "rstrictatime",
-    "rsuid",
-    "rsymfollow",
-    "runbindable",
-    "rw",
-    "shared",
-    "silent",
-    "slave",
-    "strictatime",
-    "suid",
-    "symfollow",
-    "sync",
-    "tmpcopyup",
-    "unbindable",
-];
-
-const NAMESPACES: &[&str] = &["cgroup", "ipc", "mount", "network", "pid", "time", "user", "uts"];
-
-/// In the order of their numbers, see capabilities(7).
-const CAPABILITIES: &[&str] = &[
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_DAC_READ_SEARCH",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_KILL",
-    "CAP_SETGID",
-    "CAP_SETUID",
-    "CAP_SETPCAP",
-    "CAP_LINUX_IMMUTABLE",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_NET_BROADCAST",
-    "CAP_NET_ADMIN",
-    "CAP_NET_RAW",
-    "CAP_IPC_LOCK",
-    "CAP_IPC_OWNER",
-    "CAP_SYS_MODULE",
-    "CAP_SYS_RAWIO",
-    "CAP_SYS_CHROOT",
-    "CAP_SYS_PTRACE",
-    "CAP_SYS_PACCT",
-    "CAP_SYS_ADMIN",
-    "CAP_SYS_BOOT",
-    "CAP_SYS_NICE",
-    "CAP_SYS_RESOURCE",
-    "CAP_SYS_TIME",
-    "CAP_SYS_TTY_CONFIG",
-    "CAP_MKNOD",
-    "CAP_LEASE",
-    "CAP_AUDIT_WRITE",
-    "CAP_AUDIT_CONTROL",
-    "CAP_SETFCAP",
-    "CAP_MAC_OVERRIDE",
-    "CAP_MAC_ADMIN",
-    "CAP_SYSLOG",
-    "CAP_WAKE_ALARM",
-    "CAP_BLOCK_SUSPEND",
-    "CAP_AUDIT_READ",
-    "CAP_PERFMON",
-    "CAP_BPF",
-    "CAP_CHECKPOINT_RESTORE",
-];
-
-const MEMORY_POLICY_MODES: &[&str] = &[
-    "MPOL_BIND",
-    "MPOL_DEFAULT",
-    "MPOL_INTERLEAVE",
-    "MPOL_LOCAL",
-    "MPOL_PREFERRED",
-    "MPOL_PREFERRED_MANY",
-    "MPOL_WEIGHTED_INTERLEAVE",
-];
-
-const MEMORY_POLICY_FLAGS: &[&str] =
-    &["MPOL_F_NUMA_BALANCING", "MPOL_F_RELATIVE_NODES", "MPOL_F_STATIC_NODES"];
+const HOOKS: [&str; 6] =
+    ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
 
 /// Annotations of `config.json` that act on the host.
-const UNSAFE_ANNOTATIONS: &[&str] = &["bundle", "org.systemd.property.", "org.criu.config"];
+const UNSAFE_ANNOTATIONS: [&str; 3] = ["bundle", "org.systemd.property.", "org.criu.config"];
 
-/// The whole document. `seccomp` is what the filter compiler and this kernel can do.
-pub fn document(seccomp: SeccompFeatures) -> Features {
+/// The whole document. `kernel_knows` says which filter flags (their bits) this kernel has.
+pub fn document(kernel_knows: impl Fn(u64) -> bool) -> Features {
     Features {
         oci_version_min: "1.0.0".to_owned(),
         oci_version_max: brig_spec::OCI_VERSION.to_owned(),
         hooks: owned(HOOKS),
-        mount_options: owned(MOUNT_OPTIONS),
-        linux: Some(linux(seccomp)),
+        mount_options: owned(mount_options::MOUNT_OPTIONS),
+        linux: Some(linux(kernel_knows)),
         annotations: annotations(),
         potentially_unsafe_config_annotations: owned(UNSAFE_ANNOTATIONS),
     }
 }
 
-fn linux(seccomp: SeccompFeatures) -> LinuxFeatures {
+fn linux(kernel_knows: impl Fn(u64) -> bool) -> LinuxFeatures {
     let yes = Some(true);
     let support = Some(Support { enabled: yes });
     LinuxFeatures {
-        namespaces: owned(NAMESPACES),
-        capabilities: owned(CAPABILITIES),
+        namespaces: owned(namespaces::TYPES),
+        capabilities: owned(capabilities::NAMES),
         cgroup: Some(CgroupFeatures { v1: yes, v2: yes, systemd: yes, systemd_user: yes, rdma: yes }),
-        seccomp: Some(seccomp),
+        seccomp: Some(seccomp(kernel_knows)),
         apparmor: support.clone(),
         selinux: support.clone(),
         intel_rdt: Some(IntelRdtFeatures { enabled: yes, schemata: yes, monitoring: yes }),
         memory_policy: Some(MemoryPolicyFeatures {
-            modes: owned(MEMORY_POLICY_MODES),
-            flags: owned(MEMORY_POLICY_FLAGS),
+            modes: sorted(memory_policy::MODES),
+            flags: sorted(memory_policy::FLAGS.map(|(name, _)| name)),
         }),
         mount_extensions: Some(MountExtensions { idmap: support.clone() }),
         net_devices: support,
+    }
+}
+
+fn seccomp(kernel_knows: impl Fn(u64) -> bool) -> SeccompFeatures {
+    let flags = brig_seccomp::FLAGS;
+    SeccompFeatures {
+        enabled: Some(Arch::NATIVE.is_some()),
+        actions: sorted(brig_seccomp::ACTIONS),
+        operators: sorted(brig_seccomp::OPERATORS.map(|(name, _)| name)),
+        archs: sorted(Arch::ALL.map(Arch::name)),
+        known_flags: owned(flags.map(|(name, _)| name)),
+        supported_flags: owned(flags.into_iter().filter(|(_, bit)| kernel_knows(*bit)).map(|(name, _)| name)),
     }
 }
 
@@ -190,33 +82,60 @@ fn annotations() -> BTreeMap<String, String> {
     annotations
 }
 
-fn owned(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&name| name.to_owned()).collect()
+fn owned<'a>(list: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    list.into_iter().map(str::to_owned).collect()
+}
+
+fn sorted<'a>(list: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut names = owned(list);
+    names.sort_unstable();
+    names
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CAPABILITIES, MOUNT_OPTIONS, document};
-    use brig_spec::features::SeccompFeatures;
+    use super::document;
 
-    #[test]
-    fn lists_are_complete_and_sorted() {
-        assert_eq!(CAPABILITIES.len(), 41);
-        assert_eq!(MOUNT_OPTIONS.len(), 60);
-        assert!(MOUNT_OPTIONS.is_sorted());
-        assert!(MOUNT_OPTIONS.contains(&"rro"));
+    fn json(kernel_knows: impl Fn(u64) -> bool) -> serde_json::Value {
+        let text = brig_spec::to_string_indented(&document(kernel_knows), "    ").unwrap();
+        assert!(text.starts_with("{\n    \"ociVersionMin\": \"1.0.0\",\n"));
+        serde_json::from_str(&text).unwrap()
     }
 
     #[test]
     fn clients_find_what_they_look_for() {
-        let document = document(SeccompFeatures { enabled: Some(true), ..SeccompFeatures::default() });
-        let text = brig_spec::to_string_indented(&document, "    ").unwrap();
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let json = json(|_| true);
         assert_eq!(json["ociVersionMin"], "1.0.0");
         assert_eq!(json["ociVersionMax"], "1.3.0");
+        assert!(json["mountOptions"].as_array().unwrap().contains(&"rro".into()));
         assert_eq!(json["linux"]["mountExtensions"]["idmap"]["enabled"], true);
         assert_eq!(json["linux"]["seccomp"]["enabled"], true);
         assert_eq!(json["annotations"]["org.opencontainers.runc.checkpoint.enabled"], "false");
-        assert!(text.starts_with("{\n    \"ociVersionMin\": \"1.0.0\",\n"));
+    }
+
+    /// What the specification asks to be in no particular order is sorted, so that two documents can be compared.
+    #[test]
+    fn lists_are_sorted() {
+        let json = json(|_| true);
+        let linux = &json["linux"];
+        for list in [
+            &json["mountOptions"],
+            &linux["namespaces"],
+            &linux["seccomp"]["actions"],
+            &linux["seccomp"]["operators"],
+            &linux["seccomp"]["archs"],
+            &linux["memoryPolicy"]["modes"],
+            &linux["memoryPolicy"]["flags"],
+        ] {
+            let names: Vec<_> = list.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+            assert!(!names.is_empty() && names.is_sorted(), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn flags_of_the_kernel_are_asked_for() {
+        let seccomp = json(|bit| bit == 1 << 2)["linux"]["seccomp"].clone();
+        assert_eq!(seccomp["supportedFlags"], serde_json::json!(["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]));
+        assert_eq!(seccomp["knownFlags"].as_array().unwrap().len(), 4);
     }
 }

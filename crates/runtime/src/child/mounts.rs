@@ -250,7 +250,15 @@ fn bind(c: &mut Creation<'_>, mount: &Mount, path: &Path, recursive: bool) -> Re
             Err(e) if matches!(e.errno(), Some(Errno::ACCESS | Errno::PERM)) && c.in_user_namespace() => {
                 (ask_for_source(c, mount)?.ok_or(e)?, true)
             }
-            Err(e) => return Err(e).doing(|| "the source of the bind mount"),
+            Err(e) => {
+                let e = match e.errno() {
+                    Some(Errno::NOENT) => {
+                        e.hint("the source is not made: make it on the host, or leave the mount out")
+                    }
+                    _ => e,
+                };
+                return Err(e).doing(|| "the source of the bind mount");
+            }
         },
     };
     let is_dir = file_type(source.as_fd())? == FileType::Directory;

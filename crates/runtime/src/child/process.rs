@@ -153,7 +153,11 @@ pub(super) fn sysctls(c: &mut Creation<'_>) -> Result<()> {
             rustix::io::write(&file, sysctl.value.as_bytes()).on("write", &sysctl.value)?;
             Ok(())
         };
-        write().doing(|| format!("sysctl \"{}\"", sysctl.key))?;
+        write().doing(|| format!("sysctl \"{}\"", sysctl.key)).map_err(|e| match e.errno() {
+            Some(Errno::NOENT) => e.hint("this kernel has no such parameter: look for it below /proc/sys"),
+            Some(Errno::INVAL) => e.hint("the kernel does not take this value"),
+            _ => e,
+        })?;
     }
     Ok(())
 }

@@ -251,7 +251,9 @@ impl<'a> Making<'a> {
     /// Works beside the process, and for it, until it is ready to go on.
     pub fn until_ready(&mut self) -> Result<()> {
         // A process that ends takes its unit along: what then fails here is not what went wrong.
-        self.work_until_ready().map_err(|e| self.reason_of_its_end().unwrap_or(e))
+        let ready = self.work_until_ready().map_err(|e| self.reason_of_its_end().unwrap_or(e));
+        // The words that callers know from elsewhere.
+        ready.doing(|| "error during container init").doing(|| "unable to start container process")
     }
 
     fn work_until_ready(&mut self) -> Result<()> {
@@ -437,9 +439,9 @@ fn explain_clone(e: SysError, flags: CloneFlags) -> Error {
             error.hint("new namespaces need CAP_SYS_ADMIN, or a user namespace")
         }
         Errno::NOSPC => error.hint("the limit of namespaces in /proc/sys/user is reached"),
-        Errno::AGAIN => {
-            error.hint("the limit of processes is reached: RLIMIT_NPROC, pids.max or kernel.pid_max")
-        }
+        Errno::AGAIN => error.hint(crate::explain::PROCESS_LIMIT),
+        Errno::NOSYS => error
+            .hint("clone3 needs Linux 5.3, and brig 5.10; or a seccomp filter around the caller hides it"),
         Errno::BUSY => error.hint("the cgroup has sub-cgroups with controllers, so it cannot hold processes"),
         _ => error,
     }

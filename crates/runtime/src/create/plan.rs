@@ -86,7 +86,7 @@ pub(crate) fn from_problem(problem: brig_plan::Problem) -> Error {
 }
 
 /// What the plan can hold and this build cannot do yet: nothing that is asked for is dropped in silence.
-fn unsupported(plan: &Plan) -> Result<()> {
+pub(crate) fn unsupported(plan: &Plan) -> Result<()> {
     let refuse = |what: &str| Err(Error::config(format!("{what} is not supported by this build")));
     if !plan.net_devices.is_empty() {
         return refuse("linux.netDevices");

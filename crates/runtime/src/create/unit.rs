@@ -22,7 +22,8 @@ pub(super) struct UnitPlan {
 /// The host has no systemd.
 pub(super) fn probe(facts: &mut Host) -> Result<()> {
     if !Systemd::is_running() {
-        return Err(Error::host("systemd not running on this host, cannot use systemd cgroups manager"));
+        return Err(Error::host("systemd not running on this host, cannot use systemd cgroups manager")
+            .hint("leave --systemd-cgroup out; brig doctor shows what there is"));
     }
     if facts.euid == 0 && facts.in_user_ns {
         facts.user_bus_owner = brig_cgroup::systemd::user_bus_owner();

@@ -188,7 +188,7 @@ impl<'a> Joining<'a> {
                 if let Some(path) = &self.request.pid_file {
                     let _ = rustix::fs::unlink(path);
                 }
-                Err(fault.into_error(self.program()))
+                Err(self.channel.last_words(fault).into_error(self.program()))
             }
             _ => Ok(()),
         }

@@ -199,6 +199,9 @@ impl Step {
 }
 
 /// A message from the init program: this head, then at most [`TEXT_MAX`] bytes of text (a hook's output).
+///
+/// A failed execve is told twice: at once, without a text, and then with the first [`PROGRAM_HEAD`] bytes of the program,
+/// unless a seccomp filter ended the process that tried to read them.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Head {
@@ -214,6 +217,9 @@ pub struct Head {
 
 /// Bytes of a [`Head`].
 pub const HEAD_LEN: usize = 16;
+
+/// How much of a program that cannot be executed is told.
+pub const PROGRAM_HEAD: usize = 1024;
 
 /// Longest text behind a [`Head`].
 pub const TEXT_MAX: usize = 2048;

@@ -249,6 +249,15 @@ fn field_u32(raw: &[u8], offset: usize) -> u32 {
     }
 }
 
+/// Opens a file for reading; never waits for a writer.
+pub fn open(path: u64) -> Result<i32, Errno> {
+    const O_NONBLOCK: usize = 0o4000;
+    const O_CLOEXEC: usize = 0o2_000_000;
+    // SAFETY: `path` is a NUL-terminated string of the data segment.
+    answer(unsafe { syscall6(nr::OPENAT, [AT_FDCWD, path as usize, O_NONBLOCK | O_CLOEXEC, 0, 0, 0]) })
+        .map(|fd| fd as i32)
+}
+
 /// Whether the file has no name any more.
 pub fn is_unlinked(fd: i32) -> bool {
     let mut stat = [0_u8; 256];

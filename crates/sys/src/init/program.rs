@@ -8,7 +8,8 @@
 
 use super::abi::{
     FLAG_CLONE, FLAG_CLONE_EARLY, FLAG_CREDENTIALS, FLAG_LISTENER, FLAG_NO_NEW_PRIVS, FLAG_PROC_CONTEXT,
-    FLAG_SEARCH, FLAG_SET_GROUPS, FLAG_TERMINAL, GO, Head, MAGIC, Params, START, Step, Tag,
+    FLAG_SEARCH, FLAG_SET_GROUPS, FLAG_TERMINAL, GO, HEAD_LEN, Head, MAGIC, PROGRAM_HEAD, Params, START,
+    Step, Tag,
 };
 use super::calls::{self as call, ENOENT, Errno};
 use super::hooks;
@@ -86,7 +87,23 @@ fn become_container(p: &Params, channel: &mut i32) -> Result<core::convert::Infa
     call::set_cloexec(*channel);
     hooks::run_all(p, *channel)?;
     let errno = call::execve(program, p.argv, p.envp);
-    Err(Fault { step: Step::Exec, errno, value: 0 })
+    let why = Fault { step: Step::Exec, errno, value: 0 };
+    report(*channel, why);
+    show_program(program, *channel, why);
+    call::exit(255)
+}
+
+/// Why the kernel refused a program is in its first bytes: the interpreter that is missing, the machine it is for. Only here
+/// they can be read as the container sees them.
+fn show_program(program: u64, channel: i32, why: Fault) {
+    let Ok(fd) = call::open(program) else { return };
+    let mut text = [0_u8; HEAD_LEN + PROGRAM_HEAD];
+    let Some((head, bytes)) = text.split_at_mut_checked(HEAD_LEN) else { return };
+    let Ok(length) = call::read(fd, bytes) else { return };
+    for (to, from) in head.iter_mut().zip(failed(why).encode()) {
+        *to = from;
+    }
+    let _ = call::write_bytes(channel, text.get(..HEAD_LEN + length).unwrap_or(&[]));
 }
 
 /// Ties this process to brig until the container counts as created (promise 2).
@@ -244,8 +261,9 @@ fn send(fd: i32, head: Head) {
 
 /// Tells why the program gives up: `start` or `exec` is listening at the other end.
 fn report(channel: i32, why: Fault) {
-    send(
-        channel,
-        Head { tag: Tag::Failed as u16, step: why.step as u16, errno: why.errno, value: why.value },
-    );
+    send(channel, failed(why));
+}
+
+fn failed(why: Fault) -> Head {
+    Head { tag: Tag::Failed as u16, step: why.step as u16, errno: why.errno, value: why.value }
 }

@@ -161,6 +161,20 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
+/// What kind of namespace a file is, ioctl_ns(2) NS_GET_NSTYPE, Linux 4.11.
+///
+/// # Errors
+///
+/// ENOTTY for a file that is none.
+pub fn namespace_type(fd: BorrowedFd<'_>) -> std::result::Result<CloneFlags, Errno> {
+    const NS_GET_NSTYPE: libc::Ioctl = 0xb703;
+    // SAFETY: this ioctl has no argument.
+    let ret = unsafe { libc::ioctl(fd.as_raw_fd(), NS_GET_NSTYPE) };
+    let kind = check(libc::c_long::from(ret))?;
+    // CLONE_NEW*, of which none is negative.
+    Ok(CloneFlags::from_bits_retain(kind.unsigned_abs()))
+}
+
 /// unshare(2): new namespaces for this process, or with NEWPID and NEWTIME for its children.
 ///
 /// # Errors

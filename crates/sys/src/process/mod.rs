@@ -12,7 +12,9 @@ pub use attributes::{
     SchedAttr, die_with_parent, last_capability, set_io_priority, set_memory_policy, set_personality,
     set_rlimit_of, set_scheduler,
 };
-pub use clone::{Child, CloneFlags, Cloned, clone_process, execute, execute_fd, exit_now, unshare};
+pub use clone::{
+    Child, CloneFlags, Cloned, clone_process, execute, execute_fd, exit_now, namespace_type, unshare,
+};
 pub use fds::{borrow_inherited, cloexec_from, inherit, place_fd};
 pub use pidfd::{ExitStatus, PidfdInfo, child_pid, pidfd_info, reap, signal};
 pub use signals::{next_signal, reset_signals, set_signal_mask, signal_fd};
