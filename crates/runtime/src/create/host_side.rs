@@ -59,6 +59,7 @@ pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
 /// The phrase that clients look for.
 pub(super) fn oom_killed() -> Error {
     Error::config("container init was OOM-killed (memory limit too low?)")
+        .hint("linux.resources.memory.limit must leave 512 KB for the start, and what the program needs")
 }
 
 /// Late, and so systemd has not been told of it yet.
