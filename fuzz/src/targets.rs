@@ -1,5 +1,6 @@
 //! The targets.
 
+mod bus;
 mod config;
 mod devices;
 mod kernel;
@@ -31,5 +32,6 @@ pub const TARGETS: &[Target] = &[
     Target { name: "kernel", run: kernel::kernel, seeds: kernel::seeds },
     Target { name: "messages", run: messages::messages, seeds: messages::message_seeds },
     Target { name: "passwd", run: messages::passwd, seeds: messages::passwd_seeds },
+    Target { name: "bus", run: bus::bus, seeds: bus::seeds },
     Target { name: "text", run: text::text, seeds: text::seeds },
 ];

@@ -25,6 +25,7 @@ mod exec;
 pub mod fuzzing {
     //! What the fuzz targets in `fuzz/` reach of this crate.
     pub use crate::devices::fuzzing::devices;
+    pub use crate::systemd::fuzzing::{annotation, message as bus_message, unit};
 }
 mod freezer;
 mod kill;

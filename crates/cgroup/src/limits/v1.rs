@@ -32,7 +32,7 @@ pub fn convert(resources: &Resources) -> Result<Converted, Invalid> {
     }
     for (index, limit) in resources.hugepage_limits.iter().enumerate() {
         let source = at(format_args!("hugepageLimits[{index}].limit"));
-        let prefix = format!("hugetlb.{}", limit.page_size);
+        let prefix = huge_pages(&limit.page_size, index)?;
         out.push(Write::new("hugetlb", format!("{prefix}.limit_in_bytes"), limit.limit, source.clone()));
         out.push(
             Write::new("hugetlb", format!("{prefix}.rsvd.limit_in_bytes"), limit.limit, source)
@@ -44,6 +44,15 @@ pub fn convert(resources: &Resources) -> Result<Converted, Invalid> {
     }
     rdma(resources, &mut out);
     Ok(out)
+}
+
+/// What the files of a size of huge pages begin with. The size is a part of their names, so it must not lead elsewhere.
+pub(super) fn huge_pages(size: &str, index: usize) -> Result<String, Invalid> {
+    if size.is_empty() || !size.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        let message = format!("{size:?} is not a size of huge pages, such as 2MB");
+        return Err(Invalid::new(at(format_args!("hugepageLimits[{index}].pageSize")), message));
+    }
+    Ok(format!("hugetlb.{size}"))
 }
 
 /// The same on v1 and v2.

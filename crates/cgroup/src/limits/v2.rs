@@ -3,7 +3,7 @@
 use brig_spec::Resources;
 use brig_spec::resources::{BlockIo, Cpu, Memory, ThrottleDevice};
 
-use super::v1::{cpuset, pids, rdma};
+use super::v1::{cpuset, huge_pages, pids, rdma};
 use super::write::{Converted, Invalid, Link, Missing, Write, at, bytes, given};
 
 /// What `cpu.max` says in a new cgroup.
@@ -37,7 +37,7 @@ pub fn convert(resources: &Resources, cpu_max: Option<&str>) -> Result<Converted
     }
     for (index, limit) in resources.hugepage_limits.iter().enumerate() {
         let source = at(format_args!("hugepageLimits[{index}].limit"));
-        let prefix = format!("hugetlb.{}", limit.page_size);
+        let prefix = huge_pages(&limit.page_size, index)?;
         out.push(Write::new("hugetlb", format!("{prefix}.max"), limit.limit, source.clone()));
         out.push(
             Write::new("hugetlb", format!("{prefix}.rsvd.max"), limit.limit, source).missing(Missing::Ignore),

@@ -20,6 +20,8 @@
 mod address;
 mod devices;
 mod driver;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod gvariant;
 mod manager;
 mod properties;
