@@ -9,7 +9,7 @@
 
 use brig_sys::bpf::Insn;
 
-use super::compile::{AND_K, EXIT, JEQ_K, JNE_K, JSET_K, JUMP, LOAD, MOV_K, MOV_X, SHR_K};
+use super::compile::{AND_K, EXIT, JEQ_K, JGE_K, JNE_K, JSET_K, JUMP, LOAD, MOV_K, MOV_X, SHR_K, SHR_X};
 use super::rule::{Access, Kind};
 
 /// One use of a device.
@@ -45,7 +45,13 @@ pub(super) fn run(program: &[Insn], request: Request) -> bool {
             MOV_X => registers[dst] = Some(value(usize::from(insn.src()))),
             AND_K => registers[dst] = Some(value(dst) & imm),
             SHR_K => registers[dst] = Some(value(dst) >> imm),
+            SHR_X => {
+                let by = value(usize::from(insn.src()));
+                assert!(by < 32, "a shift by {by}");
+                registers[dst] = Some(value(dst) >> by);
+            }
             JUMP => next += jump(true),
+            JGE_K => next += jump(value(dst) >= imm),
             JEQ_K => next += jump(value(dst) == imm),
             JNE_K => next += jump(value(dst) != imm),
             JSET_K => next += jump(value(dst) & imm != 0),
@@ -72,7 +78,7 @@ pub(super) fn all_reachable(program: &[Insn]) -> bool {
         match insn.code {
             EXIT => {}
             JUMP => open.push(target),
-            JEQ_K | JNE_K | JSET_K => open.extend([at + 1, target]),
+            JEQ_K | JNE_K | JGE_K | JSET_K => open.extend([at + 1, target]),
             _ => open.push(at + 1),
         }
     }

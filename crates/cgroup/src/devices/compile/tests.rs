@@ -109,11 +109,12 @@ fn too_many_rules_are_an_error() {
 
 fn any_rule() -> impl Strategy<Value = DeviceRule> {
     let number = prop_oneof![Just(None), Just(Some(-1)), (0_i64..4).prop_map(Some)];
+    let minor = prop_oneof![number.clone(), number.clone(), (30_i64..34).prop_map(Some)];
     (
         any::<bool>(),
         prop_oneof![Just("a"), Just("b"), Just("c"), Just("c")],
-        number.clone(),
         number,
+        minor,
         prop::sample::select(vec!["r", "w", "m", "rw", "rm", "wm", "rwm", "rwm"]),
     )
         .prop_map(|(allow, kind, major, minor, access)| DeviceRule {
@@ -129,7 +130,7 @@ fn requests() -> impl Iterator<Item = Request> {
     let all = [Access::READ, Access::WRITE, Access::MKNOD, READ_WRITE];
     [Kind::Block, Kind::Char].into_iter().flat_map(move |kind| {
         (0..5).flat_map(move |major| {
-            (0..5).flat_map(move |minor| {
+            (0..5).chain(30..35).flat_map(move |minor| {
                 all.into_iter().map(move |access| Request { kind, major, minor, access })
             })
         })
