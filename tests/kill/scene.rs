@@ -141,7 +141,7 @@ fn orphans() -> Vec<String> {
     loop {
         match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(Some(_)) => {}
-            Ok(None) if begun.elapsed() < Duration::from_millis(500) => {
+            Ok(None) if begun.elapsed() < Duration::from_secs(10) => {
                 std::thread::sleep(Duration::from_millis(1))
             }
             Ok(None) => break,

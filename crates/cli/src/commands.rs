@@ -24,7 +24,7 @@ pub mod stats;
 pub mod update;
 pub mod wait;
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 use std::time::Duration;
 
 use brig_runtime::Store;

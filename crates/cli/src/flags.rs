@@ -8,7 +8,7 @@ pub mod help;
 pub mod parse;
 mod values;
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use crate::error::Error;
 use crate::global::Global;

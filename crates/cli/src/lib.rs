@@ -11,12 +11,13 @@ pub mod log;
 pub mod output;
 pub mod paths;
 pub mod quote;
+pub mod status;
 pub mod value;
 pub mod version;
 
+use crate::status::ExitCode;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 
 use error::Error;
 use flags::{Action, Invocation, Parsed, Usage, UsageError, Values, help};

@@ -1,7 +1,11 @@
 //! The program `brig`, also installed as `runc`.
 
-use std::process::ExitCode;
+#![no_main]
 
-fn main() -> ExitCode {
-    brig_cli::main(std::env::args_os())
+use std::ffi::OsString;
+
+brig_sys::program!(start);
+
+fn start(words: Vec<OsString>) -> u8 {
+    brig_cli::main(words.into_iter()).number()
 }

@@ -10,6 +10,7 @@ pub mod keyring;
 pub mod mount;
 pub mod net;
 pub mod process;
+pub mod program;
 #[cfg(feature = "ptrace")]
 pub mod ptrace;
 pub mod seccomp;

@@ -1,7 +1,7 @@
 //! `check`: tells, without making anything, whether a bundle would work.
 
+use crate::status::ExitCode;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use brig_plan::Severity;
 use brig_runtime::CheckRequest;

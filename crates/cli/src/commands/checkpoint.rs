@@ -1,6 +1,6 @@
 //! `checkpoint`: understood, because clients probe its flags, but not done.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use super::container_id;
 use crate::error::Error;

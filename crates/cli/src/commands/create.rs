@@ -1,6 +1,6 @@
 //! `create`: makes a container and leaves its process waiting for `start`.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use super::container_id;
 use super::setup::{self, SetupArgs};

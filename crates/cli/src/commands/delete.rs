@@ -1,6 +1,6 @@
 //! `delete`: removes a container and all that belongs to it.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 use std::time::Duration;
 
 use super::{container_id, span, store};

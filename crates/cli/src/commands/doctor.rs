@@ -1,6 +1,6 @@
 //! `doctor`: tells what this host has of what containers need.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use super::list::FORMAT;
 use crate::error::Error;

@@ -1,6 +1,6 @@
 //! `events`: reports what happens to a container.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 use std::time::Duration;
 
 use brig_cgroup::Stats;

@@ -1,8 +1,8 @@
 //! `exec`: runs one more process in a container.
 
+use crate::status::ExitCode;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use brig_runtime::{Changes, ExecEnd, ExecRequest, Program};

@@ -1,6 +1,6 @@
 //! `features`: tells what this program can do.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use crate::error::{Error, Kind};
 use crate::flags::{Command, Parsed};

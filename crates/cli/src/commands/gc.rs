@@ -1,6 +1,6 @@
 //! `gc`: removes what crashes have left behind.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 use std::time::Duration;
 
 use brig_runtime::Leftover;

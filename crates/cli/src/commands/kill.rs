@@ -1,6 +1,6 @@
 //! `kill`: sends a signal.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use brig_runtime::Target;
 

@@ -1,6 +1,6 @@
 //! `list`: shows all containers.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use brig_spec::Summary;
 

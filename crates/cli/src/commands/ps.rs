@@ -1,7 +1,7 @@
 //! `ps`: shows the processes of a container.
 
+use crate::status::ExitCode;
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use super::list::FORMAT;
 use super::{container_id, store};

@@ -1,6 +1,6 @@
 //! `restore`: understood, because clients probe its flags, but not done.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use super::checkpoint as images;
 use super::{container_id, setup};

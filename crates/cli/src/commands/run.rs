@@ -1,6 +1,6 @@
 //! `run`: `create` and `start` in one and, unless detached, the wait for the end.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use brig_runtime::RunOptions;
 

@@ -1,9 +1,9 @@
 //! `spec`: writes a `config.json` to start from.
 
+use crate::status::ExitCode;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use rustix::fs::statfs;
 use rustix::process::{getegid, geteuid};

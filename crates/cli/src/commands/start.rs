@@ -1,6 +1,6 @@
 //! `start`: executes the process of a created container.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use super::{container_id, store};
 use crate::error::Error;

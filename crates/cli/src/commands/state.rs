@@ -1,6 +1,6 @@
 //! `state`: prints the state of a container.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use brig_runtime::Container;
 use brig_spec::Summary;

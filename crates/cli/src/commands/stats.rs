@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use brig_runtime::{Sample, Store};
@@ -13,6 +12,7 @@ use crate::error::{Error, Kind};
 use crate::flags::{Command, Flag, Parsed};
 use crate::global::{Global, Root};
 use crate::output::{self, Format, usage};
+use crate::status::ExitCode;
 use crate::value::{ContainerId, id};
 
 /// The table.

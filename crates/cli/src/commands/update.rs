@@ -1,8 +1,8 @@
 //! `update`: changes a container's limits.
 
+use crate::status::ExitCode;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use brig_spec::{BlockIo, Cpu, Memory, Pids, Resources};
 

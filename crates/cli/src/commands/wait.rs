@@ -1,6 +1,6 @@
 //! `wait`: waits for the end of a container or of a process in it.
 
-use std::process::ExitCode;
+use crate::status::ExitCode;
 
 use brig_sys::process::ExitStatus;
 
