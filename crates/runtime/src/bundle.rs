@@ -19,7 +19,7 @@ pub struct Bundle {
     /// Its directory, absolute.
     pub dir: PathBuf,
     /// Its configuration.
-    pub spec: Spec,
+    pub spec: Box<Spec>,
 }
 
 impl Bundle {
@@ -45,7 +45,7 @@ impl Bundle {
                 .context("config.json")
                 .hint("brig check shows all that is wrong with it")
         })?;
-        Ok(Self { dir, spec })
+        Ok(Self { dir, spec: Box::new(spec) })
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Container {
     /// Its directory.
     pub dir: ContainerDir,
     /// What is known about it.
-    pub record: Record,
+    pub record: Box<Record>,
 }
 
 impl Container {

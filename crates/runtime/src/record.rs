@@ -135,7 +135,7 @@ impl Record {
     /// # Errors
     ///
     /// It is damaged, or of a version that this program does not know.
-    pub fn read(dir: &ContainerDir) -> Result<Option<Self>> {
+    pub fn read(dir: &ContainerDir) -> Result<Option<Box<Self>>> {
         let Some(bytes) = dir.read(names::RECORD)? else {
             return Ok(None);
         };
@@ -147,7 +147,7 @@ impl Record {
     /// # Errors
     ///
     /// As [`Record::read`].
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
+    pub fn parse(bytes: &[u8]) -> Result<Box<Self>> {
         #[derive(Deserialize)]
         struct Head {
             version: u32,

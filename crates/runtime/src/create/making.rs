@@ -39,7 +39,7 @@ pub(crate) struct Making<'a> {
     pub(super) decided: Decided,
     dir: ContainerDir,
     lock: Lock,
-    record: Record,
+    record: Box<Record>,
     pub(super) cgroup: Option<Cgroup>,
     channel: Option<Channel>,
     /// Processes made, the last of them the container's; the ones before it only lead to it.
@@ -62,7 +62,7 @@ pub(crate) struct Making<'a> {
 pub(crate) struct Made {
     pub dir: ContainerDir,
     pub lock: Lock,
-    pub record: Record,
+    pub record: Box<Record>,
     pub pidfd: OwnedFd,
     /// Our end of the socket that its terminal comes through.
     pub console: Option<OwnedFd>,
@@ -420,7 +420,7 @@ impl<'a> Making<'a> {
     }
 }
 
-fn vacant_then_record(request: &CreateRequest, decided: &Decided) -> Result<Record> {
+fn vacant_then_record(request: &CreateRequest, decided: &Decided) -> Result<Box<Record>> {
     // Whoever finds the record takes what lives in its cgroup for the container's.
     decided.cgroup.check_vacant()?;
     let mut record = first_record(request, decided)?;

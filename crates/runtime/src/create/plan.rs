@@ -16,11 +16,12 @@ use crate::ident::Ident;
 use crate::notify;
 use crate::record::{FilterRecord, Record, Stage};
 
-/// Everything that is decided before anything is made.
+/// Everything that is decided before anything is made. The large parts are boxed: moved by value, their copies made the
+/// stack twice as deep, and each page of it costs a fault in the parent and another one in the child.
 #[derive(Debug)]
 pub(super) struct Decided {
-    pub spec: Spec,
-    pub plan: Plan,
+    pub spec: Box<Spec>,
+    pub plan: Box<Plan>,
     pub cgroup: Names,
     /// With systemd: what is to be told to it.
     pub unit: Option<UnitPlan>,
@@ -47,7 +48,8 @@ pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided>
         detached,
         console_socket: request.console_socket.is_some(),
     };
-    let (mut plan, warnings) = Plan::new(&bundle.spec, &wishes, &facts).map_err(from_problem)?;
+    let (plan, warnings) = Plan::new(&bundle.spec, &wishes, &facts).map_err(from_problem)?;
+    let mut plan = Box::new(plan);
     for warning in warnings {
         // At a level that the log does not show unasked: callers take whatever is on it for the error.
         log::debug!("{warning}");
@@ -98,10 +100,9 @@ pub(crate) fn unsupported(plan: &Plan) -> Result<()> {
 }
 
 /// The record before anything of the container is there.
-pub(super) fn first_record(request: &CreateRequest, decided: &Decided) -> Result<Record> {
+pub(super) fn first_record(request: &CreateRequest, decided: &Decided) -> Result<Box<Record>> {
     let Decided { spec, plan, .. } = decided;
-    let linux = spec.linux.clone().unwrap_or_default();
-    Ok(Record {
+    Ok(Box::new(Record {
         version: Record::VERSION,
         stage: Stage::Creating,
         boot: crate::boot::id_for(request.store.root()),
@@ -119,7 +120,7 @@ pub(super) fn first_record(request: &CreateRequest, decided: &Decided) -> Result
         keep_keyring: plan.keep_keyring,
         process: spec.process.clone().unwrap_or_default(),
         personality: plan.process.personality,
-        memory_policy: linux.memory_policy,
+        memory_policy: spec.linux.as_ref().and_then(|linux| linux.memory_policy.clone()),
         filter: plan.seccomp.as_ref().map(|seccomp| FilterRecord {
             listener_path: Some(seccomp.listener_path.clone()).filter(|path| !path.is_empty()),
             listener_metadata: seccomp.listener_metadata.clone(),
@@ -128,7 +129,7 @@ pub(super) fn first_record(request: &CreateRequest, decided: &Decided) -> Result
         hooks: spec.hooks.clone().unwrap_or_default(),
         mounted_over: None,
         called_as: request.called_as.clone(),
-    })
+    }))
 }
 
 /// The namespaces that `exec` has to join, as flags of setns(2).
