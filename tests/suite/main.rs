@@ -36,4 +36,5 @@ mod record;
 mod seccomp;
 mod systemd;
 mod terminal;
+mod trace;
 mod update;

@@ -45,7 +45,8 @@ fn run(program: &str, globals: &Values, parsed: &Parsed) -> ExitCode {
     let command = parsed.command;
     let global = global::log_settings(globals)
         .and_then(|settings| log::start(&settings))
-        .and_then(|()| Global::resolve(program, globals));
+        .and_then(|()| Global::resolve(program, globals))
+        .and_then(|global| start_trace(&global, parsed).map(|()| global));
     let global = match global {
         Ok(global) => global,
         Err(error) => return fail(&error, 1),
@@ -57,6 +58,13 @@ fn run(program: &str, globals: &Values, parsed: &Parsed) -> ExitCode {
         }
         Err(error) => fail(&error.with_prefix(command.error_prefix), command.failure),
     }
+}
+
+fn start_trace(global: &Global, parsed: &Parsed) -> Result<(), Error> {
+    let Some(path) = &global.trace else { return Ok(()) };
+    let words: Vec<_> = parsed.operands.iter().map(|word| word.to_string_lossy()).collect();
+    let title = format!("{} {} {}", global.program, parsed.command.name, words.join(" "));
+    Ok(brig_sys::trace::start(path, &title).map_err(|e| brig_runtime::Error::from(e).context("--trace"))?)
 }
 
 /// Help goes to standard output, what was wrong to standard error and into the log.

@@ -9,6 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use brig_spec::Spec;
+use brig_sys::trace::span;
 use brig_sys::{Context, errno_text};
 
 use crate::error::{Doing, Error, Result};
@@ -35,6 +36,7 @@ impl Bundle {
         }
         let dir = rustix::process::getcwd(Vec::new()).on("getcwd", "")?;
         let dir = PathBuf::from(OsString::from_vec(dir.into_bytes()));
+        let _span = span("reading config.json");
         let bytes = std::fs::read("config.json").map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => Error::config("JSON specification file config.json not found")
                 .hint("a bundle is made with the spec command"),

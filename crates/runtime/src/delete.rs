@@ -13,6 +13,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use brig_cgroup::{Cgroup, Layout};
 use brig_spec::Status;
 use brig_sys::process::signal;
+use brig_sys::trace::span;
 use brig_sys::{Context, SysError};
 
 use crate::container::Container;
@@ -154,7 +155,9 @@ pub(crate) fn wait_ended(pidfd: &OwnedFd, deadline: Instant) -> Result<bool> {
 pub(crate) fn remove_all(dir: &ContainerDir, record: &Record, deadline: Instant) -> Result<()> {
     let cgroup = Cgroup::open(&record.cgroup)?;
     end_processes(dir, record, &cgroup, deadline)?;
+    let removing = span("removing the cgroup");
     cgroup.remove(deadline).doing(|| "removing the cgroup")?;
+    drop(removing);
     if let Some(before) = record.mounted_over {
         unmount_rootfs(record, before)?;
     }
@@ -163,6 +166,7 @@ pub(crate) fn remove_all(dir: &ContainerDir, record: &Record, deadline: Instant)
 
 /// Ends all processes of the container and waits until they are gone.
 fn end_processes(dir: &ContainerDir, record: &Record, cgroup: &Cgroup, deadline: Instant) -> Result<()> {
+    let _span = span("ending the processes");
     // The end of a pid namespace's first process ends all in it; everything else is found by its cgroup.
     let init = record.find(record.init.as_ref())?;
     if let Some(pidfd) = &init {

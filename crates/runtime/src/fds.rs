@@ -52,8 +52,11 @@ fn inherited(number: i32) -> std::result::Result<(), Errno> {
 fn listen_fds() -> u32 {
     let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u32>().ok());
     let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-    match (number("LISTEN_PID"), number("LISTEN_FDS")) {
+    let count = match (number("LISTEN_PID"), number("LISTEN_FDS")) {
         (Some(pid), Some(count)) if pid == own => count,
-        _ => 0,
-    }
+        _ => return 0,
+    };
+    // What is not open is not passed, whatever the variable says: by the time of the execve a file of brig's has its number.
+    let open = (0..count).take_while(|n| i32::try_from(3 + n).is_ok_and(|fd| inherited(fd).is_ok())).count();
+    u32::try_from(open).unwrap_or(0)
 }

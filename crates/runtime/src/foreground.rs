@@ -21,6 +21,7 @@ use rustix::net::{
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use brig_sys::process::{ExitStatus, next_signal, reap, set_signal_mask, signal, signal_fd};
+use brig_sys::trace::span;
 use brig_sys::{Context, SysError};
 
 use crate::deadline::timespec_until;
@@ -87,6 +88,7 @@ impl Foreground {
         master: Option<OwnedFd>,
         deadline: Option<Instant>,
     ) -> Result<Option<ExitStatus>> {
+        let _span = span("waiting for the end");
         let mut relay = match (master, self.terminal.take()) {
             (Some(master), Some(terminal)) => Some(Relay::begin(master, terminal)?),
             _ => None,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use brig_sys::trace::span;
 use serde::{Deserialize, Serialize};
 
 use crate::boot;
@@ -125,6 +126,7 @@ impl Record {
     ///
     /// It cannot be written.
     pub fn write(&self, dir: &ContainerDir) -> Result<()> {
+        let _span = span("writing the record");
         let bytes = serde_json::to_vec(self)
             .map_err(|e| Error::new(crate::error::Kind::Internal, format!("writing the record: {e}")))?;
         dir.replace(names::RECORD, names::RECORD_NEW, &bytes).doing(|| "writing the record")
@@ -136,6 +138,7 @@ impl Record {
     ///
     /// It is damaged, or of a version that this program does not know.
     pub fn read(dir: &ContainerDir) -> Result<Option<Box<Self>>> {
+        let _span = span("reading the record");
         let Some(bytes) = dir.read(names::RECORD)? else {
             return Ok(None);
         };

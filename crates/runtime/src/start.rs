@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use brig_spec::Status;
 use brig_sys::process::signal;
+use brig_sys::trace::span;
 
 use crate::container::Container;
 use crate::deadline::after;
@@ -57,7 +58,10 @@ pub fn start(store: &Store, id: &ContainerId) -> Result<()> {
 /// As [`start`].
 pub(crate) fn go(container: &Container, lock: Lock) -> Result<()> {
     let program = container.record.process.args.first().map_or("", String::as_str);
-    match gate::open(&container.dir)? {
+    let opening = span("starting the program");
+    let outcome = gate::open(&container.dir)?;
+    drop(opening);
+    match outcome {
         Outcome::Passed => {}
         Outcome::Gone => return Err(Error::state("cannot start a container that has stopped")),
         Outcome::Failed(fault) => {

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Flock, FlockOffsetType, FlockType, Pid, PidfdFlags, fcntl_getlk, pidfd_open};
 
 use brig_cgroup::Mark;
+use brig_sys::trace::span;
 use brig_sys::{Context, SysError};
 
 use crate::deadline::timespec_until;
@@ -61,6 +62,7 @@ impl Store {
     ///
     /// The id is in use; the root cannot be made.
     pub fn reserve(&self, id: &ContainerId) -> Result<(ContainerDir, Lock)> {
+        let _span = span("taking the id");
         let path = self.root.join(id.as_str());
         let mode = Mode::from_raw_mode(0o711);
         match rustix::fs::mkdir(&path, mode) {
@@ -350,6 +352,7 @@ impl ContainerDir {
     ///
     /// What cannot be removed.
     pub fn remove(&self) -> Result<()> {
+        let _span = span("removing the record");
         // Between the last unlink and the rmdir, a command that waits for the lock may make the file anew: once for each
         // such command, and each ends when it finds the record gone.
         for _ in 0..64 {

@@ -14,6 +14,7 @@ pub mod program;
 #[cfg(feature = "ptrace")]
 pub mod ptrace;
 pub mod seccomp;
+pub mod trace;
 
 pub use error::{Context, Result, SysError, errno_text};
 pub use io::write_all;

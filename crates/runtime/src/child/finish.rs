@@ -14,6 +14,7 @@ use brig_sys::init::abi::{
 };
 use brig_sys::init::{COMM_MAX, HookSpec, InitSpec};
 use brig_sys::process::{cloexec_from, execute_fd, inherit};
+use brig_sys::trace::span;
 
 use super::create::Creation;
 use super::{namespaces, process};
@@ -85,6 +86,7 @@ fn split_state(json: &str) -> (Vec<u8>, Vec<u8>) {
 
 /// Executes the init program. Returns only with an error.
 pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
+    let preparing = span("preparing the init program");
     if !f.process.terminal {
         process::own_stdio(f.process.user.uid, f.root)?;
     }
@@ -119,6 +121,7 @@ pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
         crate::rlimits::set(rustix::process::getpid(), f.process)?;
     }
     let args = [c_string(f.called_as)?, CString::from(c"init")];
+    drop(preparing);
     Err(Error::from(execute_fd(program.as_fd(), &args, &[])).context("the init program"))
 }
 

@@ -20,6 +20,7 @@ pub use process::cwd_outside;
 use std::os::fd::OwnedFd;
 
 use brig_sys::process::exit_now;
+use brig_sys::trace::span;
 
 use crate::channel::{Channel, FromChild, ToChild};
 use crate::error::{Doing, Error, Kind, Result};
@@ -30,6 +31,7 @@ type Step<T> = (&'static str, fn(&mut T) -> Result<()>);
 /// Works through the steps, the last of which executes the init program; tells the command what went wrong.
 fn work<T>(subject: &mut T, steps: &[Step<T>], channel: &Channel) -> ! {
     for (what, step) in steps {
+        let _span = span(what);
         if let Err(e) = step(subject).doing(|| *what) {
             channel.report(&FromChild::Failed(e));
             exit_now(1);

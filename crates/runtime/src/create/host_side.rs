@@ -1,6 +1,7 @@
 //! What the command does for the container from outside: limits and the hooks of the host's side.
 
 use brig_spec::{Resources, Status};
+use brig_sys::trace::span;
 use rustix::io::Errno;
 
 use super::making::Making;
@@ -16,6 +17,7 @@ pub(super) fn filter_devices(making: &mut Making<'_>) -> Result<()> {
     if devices.is_empty() {
         return Ok(());
     }
+    let _span = span("loading the device filter");
     set(making, Resources { devices: devices.clone(), ..Resources::default() })
 }
 
@@ -35,6 +37,7 @@ pub(super) fn hooks_and_limits(making: &mut Making<'_>) -> Result<()> {
 
 /// What was left out so far.
 pub(super) fn remaining_limits(making: &mut Making<'_>) -> Result<()> {
+    let _span = span("setting limits");
     if !making.limits_set {
         set_limits(making)?;
     }

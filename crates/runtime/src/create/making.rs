@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use brig_cgroup::Cgroup;
 use brig_plan::Ns;
 use brig_sys::process::{Child, CloneFlags, Cloned, ExitStatus, clone_process, reap, signal};
+use brig_sys::trace::{self, span};
 use brig_sys::{Context, SysError};
 
 use super::plan::{Decided, decide, first_record};
@@ -131,6 +132,7 @@ impl<'a> Making<'a> {
         if self.decided.plan.seccomp.is_some() {
             self.filter_file = Some(self.dir.create(names::FILTER)?);
         }
+        let making = span("making the cgroup");
         let (names, plan) = (&self.decided.cgroup, &self.decided.plan);
         let cgroup = match &mut self.decided.unit {
             Some(unit) => unit.make_birthplace(names, &plan.cgroup)?,
@@ -139,6 +141,7 @@ impl<'a> Making<'a> {
         if let Some(cgroup) = &cgroup {
             cgroup.mark(&self.dir.mark()?);
         }
+        drop(making);
         let (ours, theirs) = Channel::pair()?;
         let birthplace = cgroup.as_ref().map_or(Ok(None), Cgroup::dir_fd)?;
         let born_in_cgroup = birthplace.is_some() && names.mode == brig_cgroup::Mode::V2;
@@ -157,6 +160,7 @@ impl<'a> Making<'a> {
             called_as: &self.request.called_as,
         };
         let flags = child::create::first_flags(&plan.namespaces);
+        let cloning = span("cloning");
         let mut cloned = clone_process(flags, birthplace);
         if let Err(e) = &cloned
             && self.decided.unit.is_some()
@@ -168,11 +172,16 @@ impl<'a> Making<'a> {
         let waits = !job.born_in_cgroup;
         match cloned.map_err(|e| explain_clone(e, flags))? {
             Cloned::Child => {
+                std::mem::forget(cloning);
+                trace::child("container");
                 drop(ours);
                 drop(self.decided.unit.take());
                 child::create::run(job, &theirs)
             }
-            Cloned::Parent(child) => self.children.push(child),
+            Cloned::Parent(child) => {
+                drop(cloning);
+                self.children.push(child);
+            }
         }
         let pid = self.pid()?;
         match (&mut self.decided.unit, &cgroup) {
@@ -294,6 +303,7 @@ impl<'a> Making<'a> {
     }
 
     fn hear(&self) -> Result<Option<FromChild>> {
+        let _span = span("waiting for the container's process");
         match &self.channel {
             Some(channel) => channel.next(),
             None => Ok(None),
@@ -308,6 +318,7 @@ impl<'a> Making<'a> {
         let (Some(seccomp), Some(file)) = (&self.decided.plan.seccomp, &self.filter_file) else {
             return Ok(());
         };
+        let _span = span("compiling the seccomp filter");
         if let Some(filter) = LoadedFilter::compile(seccomp).doing(|| "linux.seccomp")? {
             filter.write(file.as_fd())?;
         }

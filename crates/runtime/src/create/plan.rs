@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use brig_cgroup::{Layout, Names};
 use brig_plan::{Ns, Plan};
 use brig_spec::Spec;
+use brig_sys::trace::span;
 
 use super::CreateRequest;
 use super::unit::{self, UnitPlan};
@@ -33,6 +34,7 @@ pub(super) struct Decided {
 /// Decides. Makes nothing.
 pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided> {
     let bundle = Bundle::enter(request.bundle.as_deref())?;
+    let _span = span("planning");
     let layout = Layout::detect()?;
     let mut facts = host::probe(&bundle.spec, &layout)?;
     if request.systemd_cgroup {

@@ -10,6 +10,7 @@ use brig_cgroup::{Cgroup, Mode};
 use brig_plan::{Process, ProcessContext};
 use brig_spec::Status;
 use brig_sys::process::{Child, CloneFlags, Cloned, clone_process, reap, signal};
+use brig_sys::trace::{self, span};
 use brig_sys::{Context, SysError};
 
 use super::{ExecRequest, process, stopped};
@@ -71,11 +72,17 @@ impl<'a> Joining<'a> {
             None => cgroup.dir_fd()?,
         };
         let (ours, channel) = Channel::pair()?;
+        let cloning = span("cloning");
         let (cloned, born_in_cgroup) = birth(&container, &cgroup, birthplace, own.is_none())
             .inspect_err(|_| forget(exec.as_ref(), &container))?;
         let child = match cloned {
-            Cloned::Parent(child) => child,
+            Cloned::Parent(child) => {
+                drop(cloning);
+                child
+            }
             Cloned::Child => {
+                std::mem::forget(cloning);
+                trace::child("exec");
                 drop(ours);
                 let job = child::exec::Job {
                     id: &request.id,
@@ -119,6 +126,7 @@ impl<'a> Joining<'a> {
 
     /// Works for the process until it is ready to go on.
     pub fn until_ready(&mut self) -> Result<()> {
+        let _span = span("waiting for the process");
         while let Some(message) = self.channel.next()? {
             match message {
                 FromChild::Cloned(_, pidfd) => self.children.push(adopt(pidfd)?),
