@@ -40,7 +40,7 @@ SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package 
 
 .PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 systemd-test vm-test \
 	attack fuzz-short fuzz \
-	kill clients beside lint fmt ci clean
+	kill kill-matrix clients beside lint fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
 
@@ -138,6 +138,13 @@ vm-test: beside ## the tests of limits in a virtual machine with systemd and all
 
 kill: beside ## commands killed at system call after system call
 	$(if $(RUNTIME),@echo "not run: the points are those of brig",$(SUITE) --test kill)
+
+kill-matrix: beside ## every system call, 2000 kills at random, every fault, 5000 orphans, 10000 lives: some hours
+	$(SUITE) --test kill -- all
+	$(SUITE) --test kill -- random runs=2000
+	$(SUITE) --test kill -- faults
+	$(SUITE) --test kill -- orphans runs=5000
+	$(SUITE) --test kill -- soak runs=10000
 
 clients: beside ## Docker and other clients, with the runtime below them
 	@tests/need clients

@@ -8,6 +8,7 @@
 //! kill random [runs=N] [command=…]       kills at random times
 //! kill faults [stride=N] [command=…]     makes one system call fail instead
 //! kill orphans [runs=N]                  the other half: creators that vanish must not take the container along
+//! kill soak [runs=N]                     whole lives, four at a time, some cut off
 //! ```
 #![allow(
     clippy::unwrap_used,
@@ -28,6 +29,7 @@ mod options;
 mod orphans;
 mod random;
 mod scene;
+mod soak;
 
 use options::Options;
 
@@ -47,10 +49,15 @@ fn main() {
         "random" => random::run(&options),
         "faults" => faults::run(&options),
         "orphans" => orphans::run(&options),
+        "soak" => soak::run(&options),
         "all" => matrix::run(&options),
         _ => {
             let brief = options.brief();
-            matrix::run(&brief) + random::run(&brief) + faults::run(&brief) + orphans::run(&brief)
+            matrix::run(&brief)
+                + random::run(&brief)
+                + faults::run(&brief)
+                + orphans::run(&brief)
+                + soak::run(&brief)
         }
     };
     if failures > 0 {

@@ -28,7 +28,7 @@ pub fn run(options: &Options) -> usize {
     failures
 }
 
-fn spawn(scene: &Scene, command: &str) -> std::process::Child {
+pub fn spawn(scene: &Scene, command: &str) -> std::process::Child {
     let line = scene.command_line(command);
     Command::new(&line[0])
         .args(&line[1..])
@@ -57,9 +57,7 @@ fn usual_duration(scene: &Scene, command: &str) -> Duration {
 
 /// Kills it somewhere between its beginning and a little after its usual end; whether it was still there.
 fn strike(scene: &Scene, command: &str, usual: Duration) -> bool {
-    let mut random = [0_u8; 4];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).unwrap();
-    let part = f64::from(u32::from_ne_bytes(random)) / f64::from(u32::MAX);
+    let part = f64::from(random()) / f64::from(u32::MAX);
     let mut child = spawn(scene, command);
     let at = Instant::now() + usual.mul_f64(part * 1.1);
     // Sleeping is too coarse for a command of a few milliseconds.
@@ -69,4 +67,10 @@ fn strike(scene: &Scene, command: &str, usual: Duration) -> bool {
     let _ = child.kill();
     let status = child.wait().unwrap();
     std::os::unix::process::ExitStatusExt::signal(&status) == Some(9)
+}
+
+pub fn random() -> u32 {
+    let mut random = [0_u8; 4];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).unwrap();
+    u32::from_ne_bytes(random)
 }

@@ -101,6 +101,15 @@ impl Scene {
 
     /// `delete --force`, and the look around.
     pub fn delete(&self) -> Result<(), String> {
+        self.delete_and_look(orphans)
+    }
+
+    /// The same while others are at work, whose processes are no orphans.
+    pub fn delete_beside_others(&self) -> Result<(), String> {
+        self.delete_and_look(Vec::new)
+    }
+
+    fn delete_and_look(&self, orphans: impl FnOnce() -> Vec<String>) -> Result<(), String> {
         let delete = self.bundle.brig("delete").args(["--force", &self.bundle.id]).run();
         let mut left = self.bundle.leftovers();
         left.extend(orphans());
@@ -136,7 +145,7 @@ impl Scene {
 }
 
 /// Processes that were orphaned to this one and do not end. Those that are about to get a moment.
-fn orphans() -> Vec<String> {
+pub fn orphans() -> Vec<String> {
     let begun = Instant::now();
     loop {
         match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
