@@ -12,6 +12,7 @@
     reason = "tests fail by panicking, and work with files and programs by std"
 )]
 
+mod annotations;
 mod bus;
 mod cgroup;
 mod check;
@@ -25,16 +26,21 @@ mod fallbacks;
 mod features;
 mod gc;
 mod hooks;
+mod idmap;
 mod lifecycle;
 mod log;
 mod mounts;
 mod namespaces;
+mod netdev;
 mod pause;
 mod pid;
 mod process;
+mod rdt;
 mod record;
+mod rootless;
 mod seccomp;
 mod systemd;
 mod terminal;
 mod trace;
 mod update;
+mod userns;

@@ -150,6 +150,8 @@ impl Cgroup {
             let file = || node.name.dir().join("cgroup.procs");
             let written = match node.dir()? {
                 Some(dir) => dir.write("cgroup.procs", &value),
+                // It could not be made.
+                None if self.names.lenient() => continue,
                 None => Err(Errno::NOENT),
             };
             match written {

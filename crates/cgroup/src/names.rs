@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -119,7 +120,12 @@ impl Names {
             let path = if asked.starts_with('/') {
                 inner.clone()
             } else {
-                base(layout.mode, hierarchy.own()?).join(&inner)
+                let own = hierarchy.own()?;
+                let beside = base(layout.mode, own);
+                let may = |dir: &Path| may_make_in(&hierarchy.mount.join(dir));
+                // The cgroup that a user owns need not lie in one that it owns.
+                let inside = request.rootless && !explicit && beside != own && !may(beside) && may(own);
+                if inside { own } else { beside }.join(&inner)
             };
             groups.push(Name {
                 controllers: hierarchy.controllers.clone(),
@@ -186,6 +192,11 @@ impl Names {
         }
         paths
     }
+}
+
+/// Whether this process may make cgroups in a directory.
+fn may_make_in(dir: &Path) -> bool {
+    rustix::fs::accessat(rustix::fs::CWD, dir, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 fn base(mode: Mode, own: &Path) -> &Path {

@@ -90,11 +90,12 @@ pub(crate) fn plan(given: Option<&spec::Capabilities>, host: &Host, problems: &m
         );
     }
     let unusable = sets.ambient & !(sets.permitted & sets.inheritable);
-    if unusable != 0 {
-        let message =
-            format!("ignoring ambient capabilities not both permitted and inheritable: {}", names(unusable));
+    for (number, name) in NAMES.iter().enumerate().filter(|(number, _)| unusable >> number & 1 == 1) {
+        let message = format!(
+            "can't raise ambient capability {name}: operation not permitted (it is not both permitted and inheritable)"
+        );
         problems.warn(format!("{PATH}.ambient"), message);
-        sets.ambient &= !unusable;
+        sets.ambient &= !(1 << number);
     }
     sets
 }
@@ -190,7 +191,7 @@ mod tests {
         };
         let (sets, problems) = plan_with(&given, &Host::default());
         assert_eq!(sets.ambient, 1);
-        let expected = "process.capabilities.ambient: ignoring ambient capabilities not both permitted and inheritable: [CAP_KILL]";
+        let expected = "process.capabilities.ambient: can't raise ambient capability CAP_KILL: operation not permitted (it is not both permitted and inheritable)";
         assert_eq!(problems, [expected]);
     }
 }

@@ -6,9 +6,9 @@ use brig_spec as spec;
 
 use crate::path::has_nul;
 use crate::problem::Problems;
-use crate::{Hook, Hooks};
+use crate::{Extensions, Hook, Hooks};
 
-pub(crate) fn plan(given: &spec::Hooks, problems: &mut Problems) -> Hooks {
+pub(crate) fn plan(given: &spec::Hooks, extensions: &Extensions, problems: &mut Problems) -> Hooks {
     for (name, list) in [
         ("prestart", &given.prestart),
         ("createRuntime", &given.create_runtime),
@@ -21,12 +21,17 @@ pub(crate) fn plan(given: &spec::Hooks, problems: &mut Problems) -> Hooks {
             check(hook, &format!("hooks.{name}[{index}]"), problems);
         }
     }
-    hooks(given)
+    let redirected = extensions.hooks_stdout.is_some() || extensions.hooks_stderr.is_some();
+    if redirected && !given.start_container.is_empty() {
+        let message = "the files that annotations name for hooks are the host's, and these hooks run in the container: their output is not written there";
+        problems.warn("hooks.startContainer", message);
+    }
+    hooks(given, extensions)
 }
 
 /// Hooks as they are to be run, without checking them: for the record of a container, whose plan did that.
-pub fn hooks(given: &spec::Hooks) -> Hooks {
-    let list = |hooks: &[spec::Hook]| hooks.iter().map(convert).collect();
+pub fn hooks(given: &spec::Hooks, extensions: &Extensions) -> Hooks {
+    let list = |hooks: &[spec::Hook]| hooks.iter().map(|hook| convert(hook, extensions)).collect();
     Hooks {
         prestart: list(&given.prestart),
         create_runtime: list(&given.create_runtime),
@@ -37,12 +42,14 @@ pub fn hooks(given: &spec::Hooks) -> Hooks {
     }
 }
 
-fn convert(given: &spec::Hook) -> Hook {
+fn convert(given: &spec::Hook, extensions: &Extensions) -> Hook {
     Hook {
         path: PathBuf::from(&given.path),
         args: if given.args.is_empty() { vec![given.path.clone()] } else { given.args.clone() },
         env: given.env.clone(),
         timeout: given.timeout.and_then(timeout),
+        stdout: extensions.hooks_stdout.clone(),
+        stderr: extensions.hooks_stderr.clone(),
     }
 }
 
@@ -88,7 +95,17 @@ mod tests {
                 "poststart":[{"path":"/e"}],"poststop":[{"path":"/f"},{"path":"/g"}]}"#);
         let Hooks { prestart, create_runtime, create_container, start_container, poststart, poststop } =
             hooks.plan().hooks;
-        assert_eq!(prestart, [Hook { path: "/a".into(), args: vec!["/a".into()], env: None, timeout: None }]);
+        assert_eq!(
+            prestart,
+            [Hook {
+                path: "/a".into(),
+                args: vec!["/a".into()],
+                env: None,
+                timeout: None,
+                stdout: None,
+                stderr: None
+            }]
+        );
         assert_eq!(create_runtime[0].args, ["x", "y"]);
         assert_eq!(create_runtime[0].timeout, Some(5));
         assert_eq!(create_container[0].env, Some(vec![]));
@@ -126,7 +143,7 @@ mod tests {
     fn a_record_says_the_same_as_the_configuration() {
         let case = of(r#"{"poststart":[{"path":"/a","args":["b"],"timeout":99999999999}]}"#);
         let planned = case.plan().hooks;
-        assert_eq!(hooks(case.spec.hooks.as_ref().unwrap()), planned);
+        assert_eq!(hooks(case.spec.hooks.as_ref().unwrap(), &Extensions::default()), planned);
         assert_eq!(planned.poststart[0].timeout, Some(u32::MAX));
         assert_eq!([-1, 0, i64::MIN].map(timeout), [None; 3]);
     }

@@ -68,6 +68,20 @@ pub struct Host {
     pub own_namespaces: Vec<PathBuf>,
     /// Id mappings of the user namespace that `linux.namespaces` joins; `None` when it joins none.
     pub joined_user_namespace: Option<IdMaps>,
+    /// What /etc/subuid and /etc/subgid grant to the caller: first id and how many. Looked up only for a caller who is not root
+    /// and a configuration without a user namespace.
+    pub subordinate: Subordinate,
+}
+
+/// Subordinate ids, see subuid(5).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subordinate {
+    /// Effective group id of the caller.
+    pub egid: u32,
+    /// User ids.
+    pub uid: Vec<(u32, u32)>,
+    /// Group ids.
+    pub gid: Vec<(u32, u32)>,
 }
 
 impl Default for Host {
@@ -87,6 +101,7 @@ impl Default for Host {
             intel_rdt: None,
             own_namespaces: Vec::new(),
             joined_user_namespace: None,
+            subordinate: Subordinate::default(),
         }
     }
 }

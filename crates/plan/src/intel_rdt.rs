@@ -26,11 +26,11 @@ pub(crate) fn plan(given: &spec::IntelRdt, host: &Host, problems: &mut Problems)
     if matches!(id, "." | "..") || (id.len() > 1 && id.contains('/')) || id.contains('\0') {
         problems.error(format!("{PATH}.closID"), format!("invalid intelRdt.ClosID {id:?}"));
     }
-    let lines = [("l3CacheSchema", &given.l3_cache_schema), ("memBwSchema", &given.mem_bw_schema)]
-        .map(|(member, line)| (member.to_owned(), line));
+    // `l3CacheSchema` may have several: see the specification about those for memory bandwidth in it.
+    let memory = std::iter::once(("memBwSchema".to_owned(), &given.mem_bw_schema));
     let schemata =
         given.schemata.iter().enumerate().map(|(index, line)| (format!("schemata[{index}]"), line));
-    for (member, line) in lines.into_iter().chain(schemata) {
+    for (member, line) in memory.chain(schemata) {
         if line.contains('\n') {
             problems.error(format!("{PATH}.{member}"), format!("{line:?} is more than one line"));
         }

@@ -15,6 +15,7 @@ mod cgroup;
 mod cpu_list;
 mod devices;
 mod env;
+mod extensions;
 mod hooks;
 mod host;
 mod id_maps;
@@ -39,8 +40,9 @@ mod sysctl;
 #[cfg(test)]
 mod testing;
 
+pub use extensions::{Extensions, extensions};
 pub use hooks::hooks;
-pub use host::{CgroupMode, Host, IntelRdtSupport, Request};
+pub use host::{CgroupMode, Host, IntelRdtSupport, Request, Subordinate};
 pub use memory_policy::memory_policy_of;
 pub use model::*;
 pub use mounts::may_be_inside_proc;

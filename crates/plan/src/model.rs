@@ -52,6 +52,8 @@ pub struct Plan {
     pub process: Process,
     /// The system call filter, still to be compiled.
     pub seccomp: Option<brig_spec::Seccomp>,
+    /// A compiled one in its place, `struct sock_filter` each.
+    pub raw_filter: Option<Vec<u8>>,
     /// Where the container lives among the cgroups, and within which limits.
     pub cgroup: CgroupPlan,
     /// Programs to run at the six points of the life cycle.
@@ -265,6 +267,10 @@ pub struct Hook {
     pub env: Option<Vec<String>>,
     /// Seconds until it is killed; always positive.
     pub timeout: Option<u32>,
+    /// File on the host that its standard output is appended to.
+    pub stdout: Option<PathBuf>,
+    /// Likewise for its standard error.
+    pub stderr: Option<PathBuf>,
 }
 
 /// An interface to move into the container's network namespace.

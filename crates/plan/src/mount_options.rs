@@ -46,6 +46,8 @@ pub(crate) struct Parsed {
     pub(crate) bind: Option<bool>,
     pub(crate) remount: bool,
     pub(crate) attrs: MountAttrs,
+    /// There is an option about `attrs`.
+    pub(crate) exact: bool,
     pub(crate) recursive_attrs: MountAttrs,
     /// Which of `SUPERBLOCK` are set, and which cleared.
     superblock: [Option<bool>; SUPERBLOCK.len()],
@@ -81,6 +83,10 @@ pub(crate) fn parse(options: &[String]) -> Parsed {
     for option in options {
         parse_one(option, &mut parsed);
     }
+    // As with mount(8): who asks for one kind of access time says that the other kind is to be the default.
+    if parsed.attrs.set & MOUNT_ATTR_NODIRATIME != 0 {
+        parsed.attrs.clear |= MOUNT_ATTR__ATIME;
+    }
     parsed
 }
 
@@ -102,10 +108,14 @@ fn parse_one(option: &str, parsed: &mut Parsed) {
                 parsed.propagation.push(propagation);
                 return;
             }
-            let known = attribute(option, &mut parsed.attrs)
-                || option
-                    .strip_prefix('r')
-                    .is_some_and(|option| attribute(option, &mut parsed.recursive_attrs))
+            if access_time(option, &mut parsed.attrs) || flag(option, &mut parsed.attrs) {
+                parsed.exact = true;
+                return;
+            }
+            let recursive = &mut parsed.recursive_attrs;
+            let known = option
+                .strip_prefix('r')
+                .is_some_and(|option| flag(option, recursive) || recursive_access_time(option, recursive))
                 || superblock(option, &mut parsed.superblock);
             if !known {
                 split_data(option, &mut parsed.data);
@@ -131,7 +141,7 @@ pub(crate) fn propagation(name: &str) -> Option<Propagation> {
     }
 }
 
-fn attribute(option: &str, attrs: &mut MountAttrs) -> bool {
+fn flag(option: &str, attrs: &mut MountAttrs) -> bool {
     for (set, clear, bit) in ATTRIBUTES {
         if option == set {
             attrs.set |= bit;
@@ -144,24 +154,50 @@ fn attribute(option: &str, attrs: &mut MountAttrs) -> bool {
         }
         return true;
     }
-    for (choose, default, value) in ACCESS_TIMES {
-        let chosen = attrs.clear & MOUNT_ATTR__ATIME != 0;
-        let value = if option == choose {
-            value
-        } else if option != default {
+    false
+}
+
+/// As mount(8) has it, an option that takes a choice back has no effect where there is none: a bind mount then keeps the
+/// setting of its source.
+fn access_time(option: &str, attrs: &mut MountAttrs) -> bool {
+    if option == "diratime" {
+        attrs.set &= !MOUNT_ATTR_NODIRATIME;
+        return true;
+    }
+    for (choose, take_back, value) in ACCESS_TIMES {
+        if option == choose {
+            choose_access_time(value, attrs);
+        } else if option != take_back {
             continue;
-        } else if chosen && attrs.set & MOUNT_ATTR__ATIME != value {
-            // It takes back another one than was chosen: `noatime,nostrictatime`.
-            return true;
-        } else {
-            MOUNT_ATTR_RELATIME
-        };
-        // The kernel wants all bits cleared to set one, see mount_setattr(2).
-        attrs.set = attrs.set & !MOUNT_ATTR__ATIME | value;
-        attrs.clear |= MOUNT_ATTR__ATIME;
+        } else if attrs.clear & MOUNT_ATTR__ATIME != 0 && attrs.set & MOUNT_ATTR__ATIME == value {
+            attrs.set &= !MOUNT_ATTR__ATIME;
+            attrs.clear &= !MOUNT_ATTR__ATIME;
+        }
         return true;
     }
     false
+}
+
+/// The recursive options came with mount_setattr(2), where clearing is a change too.
+fn recursive_access_time(option: &str, attrs: &mut MountAttrs) -> bool {
+    for (choose, take_back, value) in ACCESS_TIMES {
+        let chosen = attrs.clear & MOUNT_ATTR__ATIME != 0;
+        if option == choose {
+            choose_access_time(value, attrs);
+        } else if option != take_back {
+            continue;
+        } else if !chosen || attrs.set & MOUNT_ATTR__ATIME == value {
+            choose_access_time(MOUNT_ATTR_RELATIME, attrs);
+        }
+        return true;
+    }
+    false
+}
+
+/// The kernel wants all bits cleared to set one, see mount_setattr(2).
+fn choose_access_time(value: u64, attrs: &mut MountAttrs) {
+    attrs.set = attrs.set & !MOUNT_ATTR__ATIME | value;
+    attrs.clear |= MOUNT_ATTR__ATIME;
 }
 
 fn superblock(option: &str, flags: &mut [Option<bool>; SUPERBLOCK.len()]) -> bool {

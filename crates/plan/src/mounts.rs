@@ -1,6 +1,6 @@
 //! `mounts`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use brig_spec as spec;
 
@@ -82,7 +82,7 @@ fn plan_one(
         let message = format!("{:?} is not absolute, using it as relative to /", given.destination);
         problems.warn(format!("{path}.destination"), message);
     }
-    let target = absolute(&given.destination);
+    let target = within(around.rootfs, absolute(&given.destination));
     let parsed = mount_options::parse(&given.options);
     warn_of_options(&path, given, &parsed, problems);
     let idmap = idmap(&path, given, &parsed, around, problems);
@@ -91,9 +91,18 @@ fn plan_one(
     }
     let Parsed { attrs, recursive_attrs, propagation, .. } = &parsed;
     let (attrs, recursive_attrs, propagation) = (*attrs, *recursive_attrs, propagation.clone());
+    let exact = parsed.exact;
     let kind = kind(&path, given, parsed, &target, around, problems)?;
     check_target(&path, &target, &kind, around, problems);
-    Some(Mount { index, target, kind, attrs, recursive_attrs, propagation, idmap })
+    Some(Mount { index, target, kind, attrs, exact, recursive_attrs, propagation, idmap })
+}
+
+/// Some callers give the path on the host.
+fn within(rootfs: &Path, target: PathBuf) -> PathBuf {
+    match target.strip_prefix(rootfs) {
+        Ok(rest) if rootfs.parent().is_some() => Path::new("/").join(rest),
+        _ => target.clone(),
+    }
 }
 
 fn kind(

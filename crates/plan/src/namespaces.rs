@@ -6,7 +6,7 @@ use brig_spec as spec;
 
 use crate::path::has_nul;
 use crate::problem::Problems;
-use crate::{Host, IdMaps, Namespaces, Ns, TimeOffsets, id_maps};
+use crate::{Host, IdMap, IdMaps, Namespaces, Ns, TimeOffsets, id_maps};
 
 /// The types, in alphabetical order.
 pub const TYPES: [&str; 8] = ["cgroup", "ipc", "mount", "network", "pid", "time", "user", "uts"];
@@ -37,6 +37,16 @@ pub(crate) fn plan(linux: &spec::Linux, bundle: &Path, host: &Host, problems: &m
             problems.error(format!("{}.type", path()), message);
         }
     }
+    // Who is not root cannot make a container without one.
+    if host.euid != 0 && !namespaces.user.is_private() {
+        namespaces.user = Ns::New;
+        if host.user_namespaces {
+            let message = "a user namespace is made, as the caller is not root";
+            problems.warn("linux.namespaces", message);
+        } else {
+            problems.error("linux.namespaces", "rootless container requires user namespaces");
+        }
+    }
     namespaces
 }
 
@@ -64,22 +74,30 @@ fn supported(kind: &str, host: &Host) -> bool {
 }
 
 /// The id mappings of the container's user namespace.
-pub(crate) fn id_maps(linux: &spec::Linux, user: &Ns, host: &Host, problems: &mut Problems) -> IdMaps {
+pub(crate) fn id_maps(
+    linux: &spec::Linux,
+    process_user: Option<&spec::User>,
+    user: &Ns,
+    host: &Host,
+    problems: &mut Problems,
+) -> IdMaps {
     let given = !linux.uid_mappings.is_empty() || !linux.gid_mappings.is_empty();
     match user {
         Ns::Host => {
             if given {
                 problems.warn("linux.uidMappings", "id mappings have no effect without a user namespace");
             }
-            if host.euid != 0 {
-                let message = "rootless container requires user namespaces";
-                problems.error_with_hint(
-                    "linux.namespaces",
-                    message,
-                    "add {\"type\": \"user\"} to linux.namespaces",
-                );
-            }
             IdMaps::default()
+        }
+        Ns::New if !given && !linux.namespaces.iter().any(|ns| ns.kind == "user") => {
+            let (uid, gid) = process_user.map_or((0, 0), |user| (user.uid, user.gid));
+            let sub = &host.subordinate;
+            let maps = IdMaps {
+                uid: default_map(uid, host.euid, &sub.uid),
+                gid: default_map(gid, sub.egid, &sub.gid),
+            };
+            check_root_mapped(&maps, host, problems);
+            maps
         }
         Ns::New => {
             let maps = id_maps::plan("linux", &linux.uid_mappings, &linux.gid_mappings, problems);
@@ -105,6 +123,35 @@ pub(crate) fn id_maps(linux: &spec::Linux, user: &Ns, host: &Host, problems: &mu
     }
 }
 
+/// The caller's id is that of the process inside, and the ids before and after that are its subordinate ones.
+fn default_map(inside: u32, caller: u32, subordinate: &[(u32, u32)]) -> Vec<IdMap> {
+    let mut maps = Vec::new();
+    let mut next = 0_u32;
+    for &(first, count) in subordinate {
+        let (mut first, mut count) = (first, count);
+        // What comes before the caller's id in it, then what comes after.
+        if next < inside {
+            let before = count.min(inside - next);
+            maps.push(IdMap { inside: next, outside: first, count: before });
+            next = next.saturating_add(before);
+            first = first.saturating_add(before);
+            count -= before;
+        }
+        if next == inside {
+            maps.push(IdMap { inside, outside: caller, count: 1 });
+            next = next.saturating_add(1);
+        }
+        if count > 0 {
+            maps.push(IdMap { inside: next, outside: first, count });
+            next = next.saturating_add(count);
+        }
+    }
+    if next <= inside {
+        maps.push(IdMap { inside, outside: caller, count: 1 });
+    }
+    maps
+}
+
 /// A new namespace is entered as its root, so that must be somebody.
 fn check_root_mapped(maps: &IdMaps, host: &Host, problems: &mut Problems) {
     for (name, id, kind, ranges, root) in [
@@ -119,7 +166,8 @@ fn check_root_mapped(maps: &IdMaps, host: &Host, problems: &mut Problems) {
             (false, None) => format!("user namespaces enabled, but no mapping found for {id} 0"),
             (false, Some(_)) => continue,
         };
-        problems.error(format!("linux.{name}"), message);
+        let hint = "a process that is not root there needs subordinate ids in /etc/subuid and /etc/subgid, or mappings";
+        problems.error_with_hint(format!("linux.{name}"), message, hint);
     }
 }
 

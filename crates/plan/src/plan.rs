@@ -5,8 +5,9 @@ use brig_spec as spec;
 use crate::mounts::Surroundings;
 use crate::problem::{Draft, Problem, Problems};
 use crate::{
-    CgroupPlan, Host, IdMaps, Mount, Namespaces, Ns, Plan, Process, ProcessContext, Request, cgroup, devices,
-    hooks, intel_rdt, memory_policy, mounts, namespaces, net_devices, process, root, seccomp, sysctl,
+    CgroupPlan, Extensions, Host, IdMaps, Mount, Namespaces, Ns, Plan, Process, ProcessContext, Request,
+    cgroup, devices, extensions, hooks, intel_rdt, memory_policy, mounts, namespaces, net_devices, process,
+    root, seccomp, sysctl,
 };
 
 impl Plan {
@@ -34,10 +35,13 @@ fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Probl
     check_version(&spec.oci_version, problems);
     // What is wrong with these comes first: it can be the reason of what is wrong with others.
     let namespaces = namespaces::plan(linux, &request.bundle, host, problems);
-    let id_maps = namespaces::id_maps(linux, &namespaces.user, host, problems);
+    let user = spec.process.as_ref().map(|process| &process.user);
+    let id_maps = namespaces::id_maps(linux, user, &namespaces.user, host, problems);
 
     let context = ProcessContext::of_init(request, host, namespaces.user.is_private(), &id_maps);
+    let extensions = extensions::plan(&spec.annotations, problems);
     let process = init(spec.process.as_ref(), &context, host, problems);
+    let process = extended(process, &extensions, problems);
     let rootfs = root::rootfs(spec.root.as_ref(), request, problems);
     let hostname = net_devices::uts_name("hostname", &spec.hostname, &namespaces.uts, problems);
     let domainname = net_devices::uts_name("domainname", &spec.domainname, &namespaces.uts, problems);
@@ -49,7 +53,7 @@ fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Probl
         id_maps: &id_maps,
     };
     let mounts = mounts::plan(&spec.mounts, &around, problems);
-    let hooks = spec.hooks.as_ref().map(|given| hooks::plan(given, problems));
+    let hooks = spec.hooks.as_ref().map(|given| hooks::plan(given, &extensions, problems));
 
     let cgroup = cgroup::plan(spec, linux, request, host, problems);
     let owner = cgroup_owner(&process, &mounts, &namespaces, &id_maps);
@@ -71,7 +75,8 @@ fn draft(spec: &spec::Spec, request: &Request, host: &Host, problems: &mut Probl
         hostname,
         domainname,
         process,
-        seccomp: linux.seccomp.as_ref().and_then(|seccomp| seccomp::plan(seccomp, problems)),
+        seccomp: filter(linux, &extensions, problems),
+        raw_filter: extensions.filter,
         cgroup: CgroupPlan { owner, ..cgroup },
         hooks: hooks.unwrap_or_default(),
         net_devices: net_devices::plan(linux, &namespaces.network, host.euid != 0, problems),
@@ -116,6 +121,29 @@ fn init(
             Process::default()
         }
     }
+}
+
+/// Adds what annotations say about the container's first process.
+fn extended(process: Process, extensions: &Extensions, problems: &mut Problems) -> Process {
+    let mut process = Process { mount_context: extensions.mount_context.clone(), ..process };
+    process.user.keep_groups = extensions.keep_groups;
+    if extensions.keep_groups && !process.user.additional_gids.is_empty() {
+        let message = "run.oci.keep_original_groups keeps the caller's groups, so none can be added";
+        problems.error("process.user.additionalGids", message);
+    }
+    process
+}
+
+/// `linux.seccomp`, unless an annotation brings a filter of its own.
+fn filter(linux: &spec::Linux, extensions: &Extensions, problems: &mut Problems) -> Option<spec::Seccomp> {
+    if extensions.filter.is_some() {
+        return None;
+    }
+    let mut given = linux.seccomp.clone()?;
+    if given.listener_path.is_empty() {
+        given.listener_path = extensions.receiver.clone().unwrap_or_default();
+    }
+    seccomp::plan(&given, extensions.fail_unknown_syscalls, problems)
 }
 
 /// Adds what `linux` says about the container's first process.

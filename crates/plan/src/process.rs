@@ -141,7 +141,13 @@ fn user(given: &spec::User, context: &ProcessContext, problems: &mut Problems) -
     if umask > 0o777 {
         problems.error("process.user.umask", format!("invalid umask {umask:#o} (0 to 0o777)"));
     }
-    User { uid: given.uid, gid: given.gid, additional_gids: given.additional_gids.clone(), umask }
+    User {
+        uid: given.uid,
+        gid: given.gid,
+        additional_gids: given.additional_gids.clone(),
+        keep_groups: false,
+        umask,
+    }
 }
 
 /// An empty list is not known, or has been complained about.

@@ -45,7 +45,7 @@ fn check_devices(rules: &[spec::DeviceRule], problems: &mut Problems) {
         }
         if rule.access.is_empty() {
             problems.error(path("access"), format!("device access at {index} field cannot be empty"));
-        } else if rule.access.contains(|c| !matches!(c, 'r' | 'w' | 'm')) {
+        } else if rule.access.contains(|c| !matches!(c, 'r' | 'w' | 'm' | 'a')) {
             problems.error(
                 path("access"),
                 format!("invalid device access {:?} (some of r, w and m)", rule.access),

@@ -1,6 +1,6 @@
 //! `linux.seccomp`: what can be said about a filter without compiling it.
 
-use brig_seccomp::Profile;
+use brig_seccomp::{Profile, Syscall};
 use brig_spec as spec;
 
 use crate::path::has_nul;
@@ -8,8 +8,13 @@ use crate::problem::Problems;
 
 const PATH: &str = "linux.seccomp";
 
-/// The filter, checked. `None` for a section that is as good as absent.
-pub(crate) fn plan(given: &spec::Seccomp, problems: &mut Problems) -> Option<spec::Seccomp> {
+/// The filter, checked. `None` for a section that is as good as absent. Names of calls that nobody knows are passed over, as
+/// callers list those of newer kernels, unless that is to be an error.
+pub(crate) fn plan(
+    given: &spec::Seccomp,
+    fail_unknown: bool,
+    problems: &mut Problems,
+) -> Option<spec::Seccomp> {
     if given.default_action.is_empty() && given.syscalls.is_empty() {
         problems.warn(PATH, "without a default action and without rules there is no filter");
         return None;
@@ -33,6 +38,12 @@ pub(crate) fn plan(given: &spec::Seccomp, problems: &mut Problems) -> Option<spe
     for (index, rule) in given.syscalls.iter().enumerate() {
         if rule.errno_ret.is_some() && !takes_errno(&rule.action) {
             warn_of_errno(&format!("syscalls[{index}].errnoRet"), &rule.action, problems);
+        }
+        for (at, name) in rule.names.iter().enumerate().filter(|_| fail_unknown) {
+            if Syscall::from_name(name).is_none() {
+                let path = format!("{PATH}.syscalls[{index}].names[{at}]");
+                problems.error(path, format!("unknown system call {name:?}"));
+            }
         }
         if rule.names.is_empty() {
             problems.warn(format!("{PATH}.syscalls[{index}].names"), "a rule without names has no effect");

@@ -29,6 +29,8 @@ pub enum FromChild {
     NeedIdMaps,
     /// The file systems are in place; it waits while the host side works (limits, filter, hooks).
     RootfsReady,
+    /// Its network namespace is there; it waits for interfaces to be moved in.
+    NeedDevices,
     /// It may not open the source of `mounts[index]` itself.
     NeedSource(usize),
     /// It was cloned once more: pid and pidfd of the process that goes on.
@@ -80,6 +82,7 @@ mod tag {
     pub const NEED_SOURCE: u16 = 102;
     pub const FAILED: u16 = 103;
     pub const LOG: u16 = 104;
+    pub const NEED_DEVICES: u16 = 105;
 }
 
 impl InitFault {
@@ -153,6 +156,7 @@ impl Channel {
         let (head, text, fd) = match what {
             FromChild::NeedIdMaps => plain(tag::NEED_ID_MAPS, 0),
             FromChild::RootfsReady => plain(tag::ROOTFS_READY, 0),
+            FromChild::NeedDevices => plain(tag::NEED_DEVICES, 0),
             FromChild::NeedSource(index) => plain(tag::NEED_SOURCE, i64::try_from(*index).unwrap_or(-1)),
             FromChild::Cloned(pid, fd) => (
                 Head { tag: abi::Tag::Cloned as u16, value: i64::from(*pid), ..Head::default() },
@@ -266,6 +270,7 @@ pub fn decode(raw: &[u8], fd: Option<OwnedFd>) -> Option<FromChild> {
     Some(match head.tag {
         tag::NEED_ID_MAPS => FromChild::NeedIdMaps,
         tag::ROOTFS_READY => FromChild::RootfsReady,
+        tag::NEED_DEVICES => FromChild::NeedDevices,
         tag::NEED_SOURCE => FromChild::NeedSource(usize::try_from(head.value).ok()?),
         tag::FAILED => {
             let (message, hint) = split_texts(text);

@@ -158,6 +158,7 @@ pub(crate) fn remove_all(dir: &ContainerDir, record: &Record, deadline: Instant)
     let removing = span("removing the cgroup");
     cgroup.remove(deadline).doing(|| "removing the cgroup")?;
     drop(removing);
+    crate::rdt::remove(record.rdt.as_ref())?;
     if let Some(before) = record.mounted_over {
         unmount_rootfs(record, before)?;
     }
@@ -278,7 +279,7 @@ pub(crate) fn poststop_hooks(record: &Record, id: &ContainerId) {
     if record.hooks.poststop.is_empty() {
         return;
     }
-    let hooks = brig_plan::hooks(&record.hooks).poststop;
+    let hooks = record.planned_hooks().poststop;
     let state = hooks::to_json(&brig_spec::State {
         oci_version: record.oci_version.clone(),
         id: id.as_str().to_owned(),

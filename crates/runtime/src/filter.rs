@@ -49,6 +49,11 @@ impl LoadedFilter {
         }))
     }
 
+    /// One that came compiled; it is not looked into.
+    pub fn compiled(program: &[u8]) -> Self {
+        Self { program: program.to_vec(), flags: 0, notifies: false, allows_fork: false }
+    }
+
     /// Leaves it in a file.
     ///
     /// # Errors

@@ -199,5 +199,11 @@ pub(crate) fn receive_master(socket: &OwnedFd) -> Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     });
-    master.ok_or_else(|| Error::host("the container's process sent no terminal"))
+    let master = master.ok_or_else(|| Error::host("the container's process sent no terminal"))?;
+    // The caller's terminal, if it is one, turns newlines into what it needs itself.
+    let mut modes = rustix::termios::tcgetattr(&master).on("ioctl(TCGETS)", "the container's terminal")?;
+    modes.output_modes.remove(rustix::termios::OutputModes::ONLCR);
+    rustix::termios::tcsetattr(&master, rustix::termios::OptionalActions::Now, &modes)
+        .on("ioctl(TCSETS)", "the container's terminal")?;
+    Ok(master)
 }

@@ -104,7 +104,8 @@ pub(crate) fn run_program(name: &str, args: &[String]) -> Result<()> {
     let Some(found) = found else {
         return Err(Error::host(format!("executable {name} not found in $PATH")));
     };
-    let hook = Hook { path: found, args: args.to_vec(), env: None, timeout: Some(10) };
+    let hook =
+        Hook { path: found, args: args.to_vec(), env: None, timeout: Some(10), stdout: None, stderr: None };
     run(HookKind::CreateRuntime, &hook, "", None).map_err(Error::host)
 }
 
@@ -143,6 +144,7 @@ fn signal_text(signal: i32) -> &'static str {
         11 => "segmentation fault",
         13 => "broken pipe",
         15 => "terminated",
+        31 => "bad system call",
         _ => "ended by a signal",
     }
 }
@@ -213,9 +215,14 @@ impl Running {
     fn start(kind: HookKind, hook: &Hook, cwd: Option<&Path>) -> Result<Self, SysError> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).on("pipe2", "");
         let (stdin, stdout, stderr, failed) = (pipe()?, pipe()?, pipe()?, pipe()?);
+        let files = [output_file(hook.stdout.as_deref())?, output_file(hook.stderr.as_deref())?];
         let child = match clone_process(CloneFlags::empty(), None)? {
             Cloned::Parent(child) => child,
-            Cloned::Child => become_hook(kind, hook, cwd, [&stdin.0, &stdout.1, &stderr.1], &failed.1),
+            Cloned::Child => {
+                let [out, err] = &files;
+                let (out, err) = (out.as_ref().unwrap_or(&stdout.1), err.as_ref().unwrap_or(&stderr.1));
+                become_hook(kind, hook, cwd, [&stdin.0, out, err], &failed.1)
+            }
         };
         rustix::fs::fcntl_setfl(&stdin.1, OFlags::NONBLOCK).on("fcntl(F_SETFL)", "a hook's input")?;
         Ok(Self {
@@ -269,6 +276,13 @@ impl Running {
             _ => None,
         }
     }
+}
+
+/// The file that an annotation names for the output of hooks.
+fn output_file(path: Option<&Path>) -> Result<Option<OwnedFd>, SysError> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let open = |path| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)).on_path("open", path);
+    path.map(open).transpose()
 }
 
 /// Writes on; false when all is written or nobody reads.

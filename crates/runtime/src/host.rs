@@ -35,7 +35,8 @@ pub fn probe(spec: &Spec, layout: &Layout) -> Result<Host> {
         Mode::Hybrid => CgroupMode::Hybrid,
         Mode::V2 => CgroupMode::V2,
     };
-    let Some(linux) = &spec.linux else { return Ok(host) };
+    let none = brig_spec::Linux::default();
+    let linux = spec.linux.as_ref().unwrap_or(&none);
     if !linux.mount_label.is_empty() {
         host.selinux = selinux_enabled();
     }
@@ -56,6 +57,9 @@ pub fn probe(spec: &Spec, layout: &Layout) -> Result<Host> {
         if !namespace.path.is_empty() && is_own(&namespace.kind, Path::new(&namespace.path)) {
             host.own_namespaces.push(PathBuf::from(&namespace.path));
         }
+    }
+    if host.euid != 0 && !linux.namespaces.iter().any(|ns| ns.kind == "user") {
+        host.subordinate = crate::subids::of_caller(host.euid);
     }
     if linux.intel_rdt.is_some() {
         host.intel_rdt = crate::rdt::support();

@@ -38,7 +38,9 @@ pub fn hand_over(pidfd: BorrowedFd<'_>, number: i32, agent: Agent<'_>, pid: i32,
         state,
     };
     let doing = || format!("handing the seccomp listener to the agent at {}", agent.path);
-    let socket = socket::dial(Path::new(agent.path)).doing(doing)?;
+    let socket = socket::dial(Path::new(agent.path)).doing(|| {
+        format!("failed to connect with seccomp agent specified in the seccomp profile at {}", agent.path)
+    })?;
     socket::send_fd(socket.as_fd(), to_json(&message).as_bytes(), listener.as_fd())
         .map_err(Error::from)
         .doing(doing)

@@ -10,6 +10,8 @@ pub struct Mount<'a> {
     pub root: &'a str,
     /// Where, with blanks and backslashes as octal escapes.
     point: &'a str,
+    /// It passes mounts on to others.
+    pub shared: bool,
     /// Type.
     pub fstype: &'a str,
 }
@@ -31,9 +33,13 @@ pub fn parse(text: &str) -> impl Iterator<Item = Mount<'_>> {
     text.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
-        // Optional fields end with a hyphen.
-        let fstype = fields.skip_while(|f| *f != "-").nth(1)?;
-        Some(Mount { root, point, fstype })
+        // Optional fields, after the options, end with a hyphen.
+        let mut shared = false;
+        for field in fields.by_ref().skip(1).take_while(|f| *f != "-") {
+            shared |= field.starts_with("shared:");
+        }
+        let fstype = fields.next()?;
+        Some(Mount { root, point, shared, fstype })
     })
 }
 

@@ -50,6 +50,7 @@ pub fn provisions(store: &Store, id: &crate::id::ContainerId, index: usize) -> (
         index,
         target: PathBuf::from(INSIDE),
         kind: MountKind::Bind { source: store.root().join(id.as_str()).join(DIRECTORY), recursive: false },
+        exact: true,
         attrs: MountAttrs {
             set: MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODEV,
             clear: 0,

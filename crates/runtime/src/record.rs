@@ -99,6 +99,9 @@ pub struct Record {
     /// Without a mount namespace: mount id of what lay at `rootfs` before. Whatever is mounted there since is the container's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mounted_over: Option<u64>,
+    /// Its resctrl groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdt: Option<crate::rdt::Groups>,
     /// Name of the program that made it, `brig` or what it was called as; the init program is named after it.
     #[serde(default)]
     pub called_as: String,
@@ -118,6 +121,11 @@ impl Record {
             Some(ident) if self.boot.is_empty() || self.boot == boot::current() => ident.open(),
             _ => Ok(None),
         }
+    }
+
+    /// Its hooks as they are to be run.
+    pub fn planned_hooks(&self) -> brig_plan::Hooks {
+        brig_plan::hooks(&self.hooks, &brig_plan::extensions(&self.annotations))
     }
 
     /// Writes the record, replacing the one before.

@@ -42,11 +42,12 @@ pub fn run(request: &CreateRequest, options: RunOptions) -> Result<Option<ExitSt
         return Err(e);
     }
     let made = making.into_made()?;
-    let (container, pidfd, console) = started(request, made, options)?;
+    // Before the program can write to it.
+    let master = made.console.as_ref().map(receive_master).transpose()?;
+    let (container, pidfd) = started(request, made, options)?;
     let Some(mut foreground) = foreground else {
         return Ok(None);
     };
-    let master = console.as_ref().map(receive_master).transpose()?;
     let status = foreground.wait(&pidfd, master, None);
     if !options.keep {
         delete::delete(&request.store, container.id(), true, DEFAULT_TIMEOUT)?;
@@ -78,16 +79,12 @@ fn go_on(
 }
 
 /// Starts the made container; what could not be started is removed.
-fn started(
-    request: &CreateRequest,
-    made: Made,
-    options: RunOptions,
-) -> Result<(Container, OwnedFd, Option<OwnedFd>)> {
-    let Made { dir, lock, record, pidfd, console } = made;
+fn started(request: &CreateRequest, made: Made, options: RunOptions) -> Result<(Container, OwnedFd)> {
+    let Made { dir, lock, record, pidfd, .. } = made;
     let container = Container { dir, record };
     let result = go_on(request, &container, lock, &pidfd, options);
     let Err(e) = result else {
-        return Ok((container, pidfd, console));
+        return Ok((container, pidfd));
     };
     let _ = signal(pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
     let _ = reap(pidfd.as_fd(), true);

@@ -1,9 +1,13 @@
 //! Sources of mounts that the container's process cannot open or map itself: prepared by the command, which is still in the
 //! host's namespaces.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::thread::{
+    LinkNameSpaceType, ThreadNameSpaceType, move_into_link_name_space, move_into_thread_name_spaces,
+};
 
 use brig_plan::{MOUNT_ATTR_IDMAP, Mount, MountKind, Plan};
 use brig_sys::Context;
@@ -20,22 +24,48 @@ use crate::userns;
 /// # Errors
 ///
 /// The kernel's.
-pub fn prepare(plan: &Plan, index: usize) -> Result<Option<OwnedFd>> {
+pub fn prepare(plan: &Plan, index: usize, child: BorrowedFd<'_>) -> Result<Option<OwnedFd>> {
     let Some(mount) = plan.mounts.iter().find(|m| m.index == index) else {
         return Ok(None);
     };
     let MountKind::Bind { source, recursive } = &mount.kind else {
         return Ok(None);
     };
-    let fd =
-        rustix::fs::open(source, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).on_path("open", source)?;
-    let tree = MountApi::new(None)
-        .clone_tree(fd.as_fd(), source, *recursive)?
-        .ok_or_else(|| Error::host("open_tree is not permitted here, and id-mapped mounts need it"))?;
+    // It may lie in a mount that the container's process has made before.
+    let tree = with_mounts_of(child, || clone_source(source, *recursive))?;
     if mount.idmap.is_some() {
         map_ids(plan, mount, &tree).doing(|| format!("mounts[{index}]: id-mapping {}", source.display()))?;
     }
     Ok(Some(tree))
+}
+
+fn clone_source(source: &Path, recursive: bool) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(source, flags, Mode::empty()).on_path("open", source)?;
+    MountApi::new(None)
+        .clone_tree(fd.as_fd(), source, recursive)?
+        .ok_or_else(|| Error::host("open_tree is not permitted here, and id-mapped mounts need it"))
+}
+
+/// Does something in the mount namespace of the process, and comes back; where that may not be joined, in the one that this
+/// process is in.
+fn with_mounts_of<T>(child: BorrowedFd<'_>, job: impl FnOnce() -> Result<T>) -> Result<T> {
+    let open =
+        |path: &str, flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).on("open", path);
+    let own = open("/proc/self/ns/mnt", OFlags::RDONLY)?;
+    let (root, cwd) = (open("/", OFlags::PATH)?, open(".", OFlags::PATH)?);
+    match move_into_thread_name_spaces(child, ThreadNameSpaceType::MOUNT) {
+        Ok(()) => {}
+        Err(Errno::PERM) => return job(),
+        Err(e) => return Err(e).on("setns", "the container's mounts").map_err(Error::from),
+    }
+    let done = job();
+    move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Mount))
+        .on("setns", "the host's mounts")?;
+    rustix::process::fchdir(&root).on("fchdir", "/")?;
+    rustix::process::chroot(".").on("chroot", "/")?;
+    rustix::process::fchdir(&cwd).on("fchdir", ".")?;
+    done
 }
 
 fn map_ids(plan: &Plan, mount: &Mount, tree: &OwnedFd) -> Result<()> {

@@ -69,7 +69,7 @@ pub(crate) fn go(container: &Container, lock: Lock) -> Result<()> {
         }
     }
     drop(lock);
-    let hooks = brig_plan::hooks(&container.record.hooks).poststart;
+    let hooks = container.record.planned_hooks().poststart;
     if hooks.is_empty() {
         return Ok(());
     }

@@ -66,6 +66,8 @@ impl Access {
                 'r' => Self::READ,
                 'w' => Self::WRITE,
                 'm' => Self::MKNOD,
+                // runc takes it, and it says nothing.
+                'a' => Self::NONE,
                 _ => return None,
             }))
         })

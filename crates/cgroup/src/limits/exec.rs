@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::write::{Link, Missing, Write};
+use super::write::{Link, Missing, Skipped, Write};
 use crate::cgroup::{Cgroup, Node};
 use crate::dir::Dir;
 use crate::error::{Error, Result};
@@ -15,6 +15,8 @@ pub(super) struct Executor<'a> {
     cgroup: &'a Cgroup,
     /// What was there before, in the order of writing; `None` if nobody will ask.
     undo: Option<Vec<Previous<'a>>>,
+    /// Limits for which there is no cgroup; `None` if that is an error.
+    skipped: Option<Vec<Skipped>>,
 }
 
 /// What a file held.
@@ -26,12 +28,22 @@ struct Previous<'a> {
 
 impl<'a> Executor<'a> {
     pub(super) fn new(cgroup: &'a Cgroup) -> Self {
-        Self { cgroup, undo: None }
+        Self { cgroup, undo: None, skipped: None }
     }
 
     /// One that reads each value before it changes it.
     pub(super) fn with_undo(cgroup: &'a Cgroup) -> Self {
-        Self { cgroup, undo: Some(Vec::new()) }
+        Self { cgroup, undo: Some(Vec::new()), skipped: None }
+    }
+
+    /// One that goes on without the limits that it has no cgroup for.
+    pub(super) fn forgiving(cgroup: &'a Cgroup) -> Self {
+        Self { cgroup, undo: None, skipped: Some(Vec::new()) }
+    }
+
+    /// What a forgiving one has left out.
+    pub(super) fn into_skipped(self) -> Vec<Skipped> {
+        self.skipped.unwrap_or_default()
     }
 
     /// Writes all.
@@ -84,6 +96,10 @@ impl<'a> Executor<'a> {
     fn write(&mut self, write: &Write) -> Result<()> {
         let Some((node, dir)) = self.find(write)? else {
             return if write.missing == Missing::Ignore || write.default == Some(&write.value) {
+                Ok(())
+            } else if let Some(skipped) = &mut self.skipped {
+                let why = "there is no permission for a cgroup that could have it".to_owned();
+                skipped.push(Skipped { source: write.source.clone(), why });
                 Ok(())
             } else {
                 Err(self.no_cgroup(write))

@@ -26,8 +26,22 @@ impl Cgroup {
     ///
     /// The first limit that was refused, by its JSON path. The cgroup is then good for nothing but to be dropped.
     pub fn apply(&self, resources: &Resources) -> Result<Vec<Skipped>> {
+        self.apply_with(resources, exec::Executor::new(self))
+    }
+
+    /// As [`Cgroup::apply`], but what there is no cgroup for is among the skipped ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cgroup::apply`].
+    pub fn apply_what_can_be(&self, resources: &Resources) -> Result<Vec<Skipped>> {
+        self.apply_with(resources, exec::Executor::forgiving(self))
+    }
+
+    fn apply_with(&self, resources: &Resources, mut executor: exec::Executor<'_>) -> Result<Vec<Skipped>> {
         let Converted { writes, mut skipped } = self.convert(resources)?;
-        exec::Executor::new(self).run(&writes)?;
+        executor.run(&writes)?;
+        skipped.extend(executor.into_skipped());
         if !resources.devices.is_empty() {
             match self.set_devices(&resources.devices) {
                 Ok(()) => {}

@@ -148,7 +148,7 @@ impl ExecProcess {
     fn new(parsed: &Parsed) -> Result<Self, Error> {
         if let Some(file) = setup::absolute(parsed, "process")? {
             for flag in parsed.flags.names().filter(|name| PROCESS_FLAGS.contains(name)) {
-                log::warn!("--{flag} is ignored because --process is given");
+                log::debug!("--{flag} is ignored because --process is given");
             }
             if parsed.operands.len() > 1 {
                 log::warn!("the command is ignored because --process is given");

@@ -15,6 +15,9 @@ pub struct Mount {
     pub kind: MountKind,
     /// Attributes of the mount itself.
     pub attrs: MountAttrs,
+    /// An option is about attributes, if only to take one back: then `attrs` is all that the mount is to have, see
+    /// [`Mount::implied_clear`].
+    pub exact: bool,
     /// Attributes for the mount and everything below (`rro` and its kin).
     pub recursive_attrs: MountAttrs,
     /// Propagation changes, applied in order once it is mounted.
@@ -36,9 +39,11 @@ impl Mount {
             | MOUNT_ATTR_NODEV
             | MOUNT_ATTR_NOEXEC
             | MOUNT_ATTR_NOSYMFOLLOW;
+        // With a setting for files there is one for directories as well.
+        let directories = if self.attrs.clear & MOUNT_ATTR__ATIME != 0 { MOUNT_ATTR_NODIRATIME } else { 0 };
         match self.kind {
-            MountKind::Bind { .. } | MountKind::Remount { .. } if !self.attrs.is_empty() => {
-                EXACT & !(self.attrs.set | self.attrs.clear)
+            MountKind::Bind { .. } | MountKind::Remount { .. } if self.exact => {
+                (EXACT | directories) & !(self.attrs.set | self.attrs.clear)
             }
             _ => 0,
         }

@@ -38,8 +38,10 @@ pub struct Process {
     pub apparmor_profile: Option<String>,
     /// SELinux label for execve.
     pub selinux_label: Option<String>,
-    /// SELinux label for the mounts (`linux.mountLabel`). Like the next two, not part of [`process`](crate::process).
+    /// SELinux label for the mounts (`linux.mountLabel`). Like the next three, not part of [`process`](crate::process).
     pub mount_label: Option<String>,
+    /// The mount option that it becomes, unless it is `context`.
+    pub mount_context: Option<String>,
     /// personality(2) value.
     pub personality: Option<u32>,
     /// `linux.memoryPolicy`.
@@ -55,6 +57,8 @@ pub struct User {
     pub gid: u32,
     /// Supplementary groups.
     pub additional_gids: Vec<u32>,
+    /// The caller's supplementary groups stay.
+    pub keep_groups: bool,
     /// File mode creation mask; 022 unless the config says otherwise.
     pub umask: u32,
 }

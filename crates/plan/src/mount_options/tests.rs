@@ -26,8 +26,9 @@ fn every_listed_option_is_understood() {
 #[test]
 fn attributes_are_set_and_cleared() {
     for (set, clear, bit) in ATTRIBUTES {
-        assert_eq!(attrs(set), (bit, 0), "{set}");
-        assert_eq!(attrs(clear), (0, bit), "{clear}");
+        let directories = bit == MOUNT_ATTR_NODIRATIME;
+        assert_eq!(attrs(set), (bit, if directories { 0x70 } else { 0 }), "{set}");
+        assert_eq!(attrs(clear), (0, if directories { 0 } else { bit }), "{clear}");
         assert_eq!(recursive(&format!("r{set}")), (bit, 0), "r{set}");
         assert_eq!(recursive(&format!("r{clear}")), (0, bit), "r{clear}");
     }
@@ -54,10 +55,14 @@ fn access_times_exclude_each_other() {
 }
 
 #[test]
-fn access_times_go_back_to_the_default() {
+fn a_choice_of_access_times_is_taken_back() {
     for options in ["atime", "norelatime", "nostrictatime", "noatime atime", "strictatime nostrictatime"] {
-        assert_eq!(attrs(options), (0, 0x70), "{options}");
+        assert_eq!(attrs(options), (0, 0), "{options}");
+        assert!(of(options).exact, "{options}");
     }
+    assert!(!of("bind rprivate").exact);
+    assert_eq!(attrs("nodiratime"), (0x80, 0x70));
+    assert_eq!(attrs("nodiratime norelatime"), (0x80, 0x70));
     assert_eq!(attrs("noatime nostrictatime"), (0x10, 0x70));
     assert_eq!(attrs("strictatime norelatime"), (0x20, 0x70));
     for options in ["rrelatime", "ratime", "rnorelatime", "rnostrictatime"] {

@@ -75,7 +75,10 @@ fn a_bind_mount_with_flags_has_exactly_these() {
     let all = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW;
     assert_eq!(implied(r#","ro""#).implied_clear(), all);
     assert_eq!(implied(r#","rw""#).implied_clear(), all);
-    assert_eq!(implied(r#","noatime","nodev","exec""#).implied_clear(), all & !0xc | MOUNT_ATTR_RDONLY);
+    assert_eq!(
+        implied(r#","noatime","nodev","exec""#).implied_clear(),
+        all & !0xc | MOUNT_ATTR_RDONLY | 0x80
+    );
 }
 
 #[test]

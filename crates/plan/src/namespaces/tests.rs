@@ -122,6 +122,7 @@ fn a_joined_namespace_has_its_mappings() {
 fn without_root_a_user_namespace_is_a_must() {
     let mut case = Case::bare();
     case.host.euid = 1000;
+    case.host.user_namespaces = false;
     assert_eq!(case.complaints(), ["linux.namespaces: rootless container requires user namespaces"]);
     let mut case = user("");
     case.host.euid = 1000;
@@ -133,6 +134,33 @@ fn without_root_a_user_namespace_is_a_must() {
     let mut case = joined("", Some((1000, 1000)));
     case.host.euid = 1000;
     assert_eq!(case.complaints(), [""; 0]);
+}
+
+#[test]
+fn without_root_a_user_namespace_is_made() {
+    let maps = |uid: u32, subordinate: &[(u32, u32)]| {
+        let mut case = Case::bare();
+        case.host.euid = 1000;
+        case.host.subordinate.egid = 1000;
+        case.host.subordinate.uid = subordinate.to_vec();
+        case.host.subordinate.gid = subordinate.to_vec();
+        let user = &mut case.spec.process.as_mut().unwrap().user;
+        (user.uid, user.gid) = (uid, uid);
+        let plan = case.draft();
+        let errors = plan.problems.iter().filter(|p| p.severity == crate::Severity::Error).count();
+        assert_eq!(plan.value.namespaces.user, Ns::New);
+        assert_eq!(plan.value.id_maps.uid, plan.value.id_maps.gid);
+        let maps = plan.value.id_maps.uid.iter().map(|map| (map.inside, map.outside, map.count));
+        (maps.collect::<Vec<_>>(), errors)
+    };
+    assert_eq!(maps(0, &[]), (vec![(0, 1000, 1)], 0));
+    assert_eq!(maps(0, &[(100_000, 65536)]), (vec![(0, 1000, 1), (1, 100_000, 65536)], 0));
+    let around = vec![(0, 100_000, 7), (7, 1000, 1), (8, 100_007, 93)];
+    assert_eq!(maps(7, &[(100_000, 100)]), (around, 0));
+    let two = vec![(0, 5, 3), (3, 100, 4), (7, 1000, 1), (8, 104, 6)];
+    assert_eq!(maps(7, &[(5, 3), (100, 10)]), (two, 0));
+    // Nobody is root in it.
+    assert_eq!(maps(7, &[]), (vec![(7, 1000, 1)], 2));
 }
 
 fn time(namespace: &str, offsets: &str) -> Case {

@@ -36,7 +36,10 @@ fn a_process_is_read() {
     assert_eq!(process.args, ["a", "b"]);
     assert_eq!(process.env, ["A=1"]);
     assert_eq!(process.cwd, PathBuf::from("/srv/../x"));
-    assert_eq!(process.user, User { uid: 1, gid: 2, additional_gids: vec![3], umask: 0o077 });
+    assert_eq!(
+        process.user,
+        User { uid: 1, gid: 2, additional_gids: vec![3], keep_groups: false, umask: 0o077 }
+    );
     assert!(process.no_new_privileges);
     assert_eq!(process.oom_score_adj, Some(-5));
     assert_eq!(process.capabilities.bounding, 1);

@@ -10,7 +10,6 @@ use brig_cgroup::Layout;
 use brig_plan::{Draft, Plan, Problem, Severity};
 use brig_spec::{ReadError, Spec, Survey, UnknownKey};
 
-use crate::create::unsupported;
 use crate::error::{Error, Kind, Result};
 use view::View;
 
@@ -58,10 +57,6 @@ pub fn check(request: &CheckRequest) -> Result<Vec<Problem>> {
     host::cgroup(&plan, layout.as_ref(), &mut complaints);
     host::rights(&plan, &mut complaints);
     host::kernel(&spec, &plan, &mut complaints);
-    if let Err(error) = unsupported(&plan) {
-        let path = error.message().split(' ').next().unwrap_or_default().to_owned();
-        complaints.of_error(&path, &error);
-    }
     Ok(complaints.sorted())
 }
 

@@ -190,6 +190,7 @@ mod tests {
             index: 0,
             target: target.into(),
             kind: MountKind::Bind { source: source.to_owned(), recursive: true },
+            exact: false,
             attrs: brig_plan::MountAttrs::default(),
             recursive_attrs: brig_plan::MountAttrs::default(),
             propagation: Vec::new(),

@@ -10,7 +10,7 @@ use brig_spec::Status;
 use brig_sys::process::{CloneFlags, die_with_parent, reset_signals};
 use brig_sys::{Context, SysError};
 
-use super::{Inbox, Step, console, devices, finish, hidden, mounts, namespaces, process, root, work};
+use super::{Inbox, Step, console, debug, devices, finish, hidden, mounts, namespaces, process, root, work};
 use crate::channel::{Channel, FromChild};
 use crate::error::{Error, Result};
 use crate::hooks::{self, HookKind};
@@ -64,7 +64,7 @@ pub(super) struct Creation<'a> {
     pub cgroup_namespace_done: bool,
 }
 
-fn steps<'a>() -> [Step<Creation<'a>>; 24] {
+fn steps<'a>() -> [Step<Creation<'a>>; 25] {
     [
         ("tying the process to its creator", |c| tie(c.channel)),
         ("setting oom_score_adj", process::oom_score_adj),
@@ -73,9 +73,10 @@ fn steps<'a>() -> [Step<Creation<'a>>; 24] {
         ("starting a session", session),
         ("joining the session keyring", process::keyring),
         ("bringing up the loopback interface", namespaces::loopback),
+        ("waiting for network devices", namespaces::devices),
         ("setting the propagation of /", root::set_propagation),
         ("attaching the root file system", root::attach),
-        ("mounting", mounts::mount_all),
+        (mounts::STEP, mounts::mount_all),
         ("populating /dev", devices::make_all),
         ("waiting for the host side", host_side),
         ("running createContainer hooks", create_container_hooks),
@@ -103,6 +104,11 @@ pub fn goes_through_stage(ns: &Namespaces) -> bool {
     namespaces::needs_stage(ns)
 }
 
+/// How many processes are made on the way, the container's counted.
+pub fn processes(ns: &Namespaces) -> usize {
+    1 + usize::from(namespaces::needs_stage(ns)) + usize::from(matches!(ns.pid, Ns::Join(_)))
+}
+
 /// How many processes there are when the id mappings can be written: those of the last one are meant, unless the process
 /// before it needs them to make a time namespace.
 pub fn processes_before_id_maps(ns: &Namespaces) -> usize {
@@ -111,6 +117,7 @@ pub fn processes_before_id_maps(ns: &Namespaces) -> usize {
 
 /// Becomes the container's first process.
 pub fn run(job: Job<'_>, channel: &Channel) -> ! {
+    debug(channel, || format!("nsexec container setup: process {} was cloned", std::process::id()));
     let mut inbox = Inbox { attached: job.born_in_cgroup, ..Inbox::default() };
     let begun = host_proc().and_then(|proc| {
         let pid_namespace = namespaces::open_pid_namespace(&job.plan.namespaces)?;

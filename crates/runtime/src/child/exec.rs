@@ -6,10 +6,10 @@ use rustix::fs::{Mode, OFlags};
 
 use brig_plan::Process;
 use brig_sys::Context;
-use brig_sys::process::CloneFlags;
+use brig_sys::process::{CloneFlags, affinity};
 
 use super::create::{host_proc, tie};
-use super::{Inbox, Step, console, finish, namespaces, process, work};
+use super::{Inbox, Step, console, debug, finish, namespaces, process, work};
 use crate::channel::{Channel, FromChild};
 use crate::error::{Error, Kind, Result};
 use crate::filter::LoadedFilter;
@@ -72,9 +72,22 @@ pub fn run(job: Job<'_>, channel: &Channel) -> ! {
             brig_sys::process::exit_now(1);
         }
     };
+    debug(channel, || format!("nsexec container setup: process {} was cloned", std::process::id()));
+    debug(channel, || format!("nsexec: affinity: {}", cpu_mask(&affinity().unwrap_or_default())));
     let inbox = Inbox { attached: job.born_in_cgroup, ..Inbox::default() };
     let mut joining = Joining { job, channel, inbox, proc, root: None };
     work(&mut joining, &steps(), channel)
+}
+
+/// CPUs as the bits of one number.
+fn cpu_mask(cpus: &[usize]) -> String {
+    const BITS: usize = 4;
+    let digits = cpus.iter().max().map_or(1, |cpu| cpu / BITS + 1);
+    let digit = |place: usize| {
+        let bits = (0..BITS).filter(|bit| cpus.contains(&(place * BITS + bit)));
+        bits.fold(0_u8, |digit, bit| digit | 1 << bit)
+    };
+    (0..digits).rev().fold("0x".to_owned(), |text, place| format!("{text}{:x}", digit(place)))
 }
 
 /// Joins all namespaces of the container's first process at once. The pid namespace counts for children only: this process
@@ -135,8 +148,8 @@ fn terminal(j: &mut Joining<'_>) -> Result<()> {
 
 fn attributes(j: &mut Joining<'_>) -> Result<()> {
     rustix::process::umask(Mode::from_raw_mode(j.job.process.user.umask));
-    process::reset_affinity(j.job.process.affinity_final.as_deref());
-    process::set_attributes(j.job.process)
+    process::set_cpus(j.job.process.affinity_final.as_deref())?;
+    process::set_attributes(j.job.process, j.in_pid_namespace())
 }
 
 fn become_init(j: &mut Joining<'_>) -> Result<()> {
@@ -159,4 +172,17 @@ fn become_init(j: &mut Joining<'_>) -> Result<()> {
         clone: j.in_pid_namespace(),
         in_user_namespace: j.in_user_namespace(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cpu_mask;
+
+    #[test]
+    fn a_mask_has_as_many_digits_as_it_needs() {
+        assert_eq!(cpu_mask(&[]), "0x0");
+        assert_eq!(cpu_mask(&[1]), "0x2");
+        assert_eq!(cpu_mask(&[0, 1, 4]), "0x13");
+        assert_eq!(cpu_mask(&[64]), "0x10000000000000000");
+    }
 }

@@ -53,10 +53,7 @@ pub(super) fn create(c: &mut Creation<'_>) -> Result<()> {
     if let Some(pid_namespace) = &c.pid_namespace {
         namespaces::join_pid_namespace(pid_namespace.as_fd())?;
     }
-    let filter = match (&plan.seccomp, c.job.filter) {
-        (Some(_), Some(file)) => LoadedFilter::read(file)?,
-        _ => None,
-    };
+    let filter = c.job.filter.map_or(Ok(None), LoadedFilter::read)?;
     let state = hooks::state_json(plan, c.job.id, Status::Created, 1);
     take_over(&Finish {
         process: &plan.process,
@@ -92,6 +89,7 @@ pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
     }
     let late_cwd = process::enter_cwd(f.root, &f.process.cwd)?;
     let label = label(f)?;
+    let environment = environment(f);
     let spec = InitSpec {
         params: params(f, label.as_ref().map(|(fd, _)| fd.as_fd())),
         groups: f.process.user.additional_gids.clone(),
@@ -100,8 +98,8 @@ pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
         late_cwd,
         candidates: candidates(f.process)?,
         args: c_strings(&f.process.args)?,
-        env: c_strings(&environment(f))?,
-        hooks: f.start_hooks.iter().map(|hook| hook_spec(hook, f.process)).collect::<Result<_>>()?,
+        env: c_strings(&environment)?,
+        hooks: f.start_hooks.iter().map(|hook| hook_spec(hook, &environment)).collect::<Result<_>>()?,
         hook_state: f.hook_state.clone(),
         comm: comm(f.called_as),
     };
@@ -159,6 +157,9 @@ fn params(f: &Finish<'_>, label: Option<BorrowedFd<'_>>) -> Params {
 
 /// A user namespace made without privilege has setgroups(2) denied for good.
 fn may_set_groups(f: &Finish<'_>) -> bool {
+    if f.process.user.keep_groups {
+        return false;
+    }
     if !f.in_user_namespace && !f.process.user.additional_gids.is_empty() {
         return true;
     }
@@ -222,11 +223,12 @@ fn environment(f: &Finish<'_>) -> Vec<String> {
     env
 }
 
-fn hook_spec(hook: &Hook, process: &Process) -> Result<HookSpec> {
+/// Without an environment of its own, a hook has that of the process.
+fn hook_spec(hook: &Hook, environment: &[String]) -> Result<HookSpec> {
     Ok(HookSpec {
         path: CString::new(hook.path.as_os_str().as_encoded_bytes()).map_err(nul)?,
         args: c_strings(&hook.args)?,
-        env: c_strings(hook.env.as_deref().unwrap_or(&process.env))?,
+        env: c_strings(hook.env.as_deref().unwrap_or(environment))?,
         timeout_ms: u64::from(hook.timeout.unwrap_or(0)) * 1000,
     })
 }

@@ -23,16 +23,28 @@ use brig_sys::process::exit_now;
 use brig_sys::trace::span;
 
 use crate::channel::{Channel, FromChild, ToChild};
-use crate::error::{Doing, Error, Kind, Result};
+use crate::error::{Error, Kind, Result};
 
 /// A step: what is being done, for messages, and how.
 type Step<T> = (&'static str, fn(&mut T) -> Result<()>);
 
+/// Says something at the level of `--debug`; nothing is sent unless somebody reads it.
+fn debug(channel: &Channel, line: impl FnOnce() -> String) {
+    if log::log_enabled!(log::Level::Debug) {
+        channel.report(&FromChild::Log(log::Level::Debug, line()));
+    }
+}
+
 /// Works through the steps, the last of which executes the init program; tells the command what went wrong.
 fn work<T>(subject: &mut T, steps: &[Step<T>], channel: &Channel) -> ! {
+    debug(channel, || {
+        format!("child process in init(): process {}, {} steps to go", std::process::id(), steps.len())
+    });
     for (what, step) in steps {
         let _span = span(what);
-        if let Err(e) = step(subject).doing(|| *what) {
+        if let Err(e) = step(subject) {
+            // Its error says itself what was being mounted, in the words that clients know.
+            let e = if *what == mounts::STEP { e } else { e.context(*what) };
             channel.report(&FromChild::Failed(e));
             exit_now(1);
         }

@@ -9,7 +9,9 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use brig_plan::{FsOptions, MOUNT_ATTR__ATIME, MOUNT_ATTR_RDONLY, Mount, MountAttrs, MountKind, Ns};
+use brig_plan::{
+    FsOptions, MOUNT_ATTR__ATIME, MOUNT_ATTR_NOSYMFOLLOW, MOUNT_ATTR_RDONLY, Mount, MountAttrs, MountKind, Ns,
+};
 use brig_sys::Context;
 use brig_sys::mount::MountAttr;
 
@@ -21,12 +23,18 @@ use crate::rootfs::{MountTarget, SetAttrError, attach, file_type};
 
 const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 
+/// Name of the step.
+pub(super) const STEP: &str = "mounting";
+
 /// All of them.
 pub(super) fn mount_all(c: &mut Creation<'_>) -> Result<()> {
     let plan = c.job.plan;
     for mount in &plan.mounts {
-        let what =
-            || format!("mounts[{}]: mounting {} on {}", mount.index, describe(mount), mount.target.display());
+        // The words that clients know.
+        let what = || {
+            let (source, target) = (describe(mount), mount.target.display());
+            format!("error mounting {source:?} to rootfs at \"{target}\": mounts[{}]", mount.index)
+        };
         one(c, mount).doing(what)?;
     }
     Ok(())
@@ -230,7 +238,8 @@ fn labelled(c: &Creation<'_>, fstype: &str, options: &FsOptions) -> FsOptions {
     if let Some(label) = &c.job.plan.process.mount_label
         && fstype != "mqueue"
     {
-        options.params.push(("context".to_owned(), Some(label.clone())));
+        let option = c.job.plan.process.mount_context.clone().unwrap_or_else(|| "context".to_owned());
+        options.params.push((option, Some(label.clone())));
     }
     options
 }
@@ -297,7 +306,7 @@ fn ask_for_source(c: &mut Creation<'_>, mount: &Mount) -> Result<Option<OwnedFd>
 /// source has are cleared, unless the user namespace locks them.
 fn set_bind_attrs(c: &mut Creation<'_>, mount: &Mount, root: BorrowedFd<'_>) -> Result<()> {
     let MountAttrs { set, clear } = mount.attrs;
-    if mount.attrs.is_empty() {
+    if !mount.exact {
         return Ok(());
     }
     let later = set & MOUNT_ATTR_RDONLY != 0 && mount.target == Path::new("/dev");
@@ -311,7 +320,9 @@ fn set_bind_attrs(c: &mut Creation<'_>, mount: &Mount, root: BorrowedFd<'_>) -> 
         Err(e) if e.errno == Errno::PERM => {}
         other => return other.map_err(|e| e.on(&mount.target)),
     }
-    let asked = MountAttr { set, clear, ..MountAttr::default() };
+    // The only one that no user namespace locks.
+    let unlocked = mount.implied_clear() & MOUNT_ATTR_NOSYMFOLLOW;
+    let asked = MountAttr { set, clear: clear | unlocked, ..MountAttr::default() };
     c.api.set_attr(root, false, &asked).map_err(|e| match e.errno {
         Errno::PERM if clear & MOUNT_ATTR__ATIME != 0 => {
             e.on(&mount.target).context("cannot change locked atime flags")

@@ -1,7 +1,7 @@
 //! Joining namespaces, and what a new one needs before it is of use.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -59,6 +59,8 @@ pub(super) fn go_through_stage(
     // The clone is born where this process is.
     inbox.wait_attached(channel)?;
     let ns = &plan.namespaces;
+    // Opened while this process owns it: after joining or making a user namespace the file belongs to nobody that it could be.
+    let offsets = open_time_offsets(ns, proc)?;
     join_all(ns, Early::Yes)?;
     let mut flags = clone_flags(ns) | CloneFlags::PARENT;
     if ns.time == Ns::New {
@@ -70,7 +72,7 @@ pub(super) fn go_through_stage(
             become_root()?;
         }
         unshare(CloneFlags::NEWTIME)?;
-        write_time_offsets(plan, proc)?;
+        write_time_offsets(plan, offsets.as_ref())?;
     }
     match clone_process(flags, None)? {
         Cloned::Child => Ok(()),
@@ -81,8 +83,17 @@ pub(super) fn go_through_stage(
     }
 }
 
+fn open_time_offsets(ns: &Namespaces, proc: &OwnedFd) -> Result<Option<OwnedFd>> {
+    if ns.time != Ns::New {
+        return Ok(None);
+    }
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(proc, "self/timens_offsets", flags, Mode::empty());
+    Ok(Some(file.on("open", "/proc/self/timens_offsets")?))
+}
+
 /// Clocks of a new time namespace can be set until a process is in it, time_namespaces(7).
-fn write_time_offsets(plan: &Plan, proc: &OwnedFd) -> Result<()> {
+fn write_time_offsets(plan: &Plan, file: Option<&OwnedFd>) -> Result<()> {
     let mut text = String::new();
     for (clock, offset) in
         [("monotonic", plan.time_offsets.monotonic), ("boottime", plan.time_offsets.boottime)]
@@ -91,13 +102,12 @@ fn write_time_offsets(plan: &Plan, proc: &OwnedFd) -> Result<()> {
             text.push_str(&format!("{clock} {seconds} {nanoseconds}\n"));
         }
     }
-    if text.is_empty() {
+    let (Some(file), false) = (file, text.is_empty()) else {
         return Ok(());
-    }
-    let path = Path::new("/proc/self/timens_offsets");
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(proc, "self/timens_offsets", flags, Mode::empty()).on_path("open", path)?;
-    rustix::io::write(&file, text.as_bytes()).on_path("write", path).doing(|| "linux.timeOffsets")?;
+    };
+    rustix::io::write(file, text.as_bytes())
+        .on("write", "/proc/self/timens_offsets")
+        .doing(|| "linux.timeOffsets")?;
     Ok(())
 }
 
@@ -136,21 +146,26 @@ pub fn join_all(ns: &Namespaces, early: Early) -> Result<()> {
             opened.push((open(path).doing(doing)?, path, kind, name));
         }
     }
-    let joins_user = matches!(ns.user, Ns::Join(_));
-    if joins_user {
-        process::hide_from_others()?;
-    }
-    for (fd, path, kind, name) in opened {
-        move_into_link_name_space(fd.as_fd(), Some(kind))
+    let join = |(fd, path, kind, name): &(OwnedFd, &PathBuf, LinkNameSpaceType, &str)| {
+        move_into_link_name_space(fd.as_fd(), Some(*kind))
             .on_path("setns", path)
-            .doing(|| format!("linux.namespaces: {name} namespace {}", path.display()))?;
+            .doing(|| format!("linux.namespaces: {name} namespace {}", path.display()))
+    };
+    let Ns::Join(_) = ns.user else {
+        return opened.iter().try_for_each(join);
+    };
+    process::hide_from_others()?;
+    // What belongs to the host can be joined only before the user namespace is, and what belongs to that one only after.
+    let mut later = Vec::new();
+    for one in opened {
+        if one.3 == "user" || join(&one).is_err_and(|e| e.errno() == Some(Errno::PERM)) {
+            later.push(one);
+        }
     }
-    if joins_user {
-        become_root()?;
-        // A change of ids sets it to what fs.suid_dumpable says.
-        process::hide_from_others()?;
-    }
-    Ok(())
+    later.iter().try_for_each(join)?;
+    become_root()?;
+    // A change of ids sets it to what fs.suid_dumpable says.
+    process::hide_from_others()
 }
 
 fn open(path: &Path) -> Result<OwnedFd> {
@@ -199,6 +214,15 @@ pub(super) fn loopback(c: &mut Creation<'_>) -> Result<()> {
         return Ok(());
     }
     Ok(brig_sys::net::set_loopback_up()?)
+}
+
+/// The command moves interfaces into the network namespace.
+pub(super) fn devices(c: &mut Creation<'_>) -> Result<()> {
+    if c.job.plan.net_devices.is_empty() {
+        return Ok(());
+    }
+    c.channel.report(&FromChild::NeedDevices);
+    c.inbox.wait_go(c.channel)
 }
 
 /// Joins all namespaces of a running process at once (setns(2) with a pidfd, Linux 5.8).

@@ -10,12 +10,13 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use brig_plan::Process;
-use brig_sys::process::{SchedAttr, set_io_priority, set_memory_policy, set_personality, set_scheduler};
+use brig_sys::process::{set_affinity, set_io_priority, set_memory_policy, set_personality};
 use brig_sys::{Context, keyring};
 
 use super::create::Creation;
 use crate::error::{Doing, Error, Result};
 use crate::rootfs::RootDir;
+use crate::scheduler;
 
 /// The descriptors and the memory of this process, still an image of brig, are not for the container's other processes, whatever they
 /// share with it from here on (CVE-2016-9962): a user namespace, in which they may have CAP_SYS_PTRACE, or a pid namespace.
@@ -181,43 +182,28 @@ fn open_in_proc(proc: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
 
 /// Scheduling, I/O priority, personality, memory policy, CPUs.
 pub(super) fn attributes(c: &mut Creation<'_>) -> Result<()> {
-    let process = &c.job.plan.process;
-    reset_affinity(process.affinity_final.as_deref());
-    set_attributes(process)
+    // `execCPUAffinity` is not for the first process of a container.
+    set_cpus(None)?;
+    let cloned_again = c.pid_namespace.is_some();
+    set_attributes(&c.job.plan.process, cloned_again)
 }
 
 /// The caller's CPUs are not the container's: without any of its own, it may use all that its cpuset has.
-pub(super) fn reset_affinity(cpus: Option<&[usize]>) {
-    let mut set = rustix::thread::CpuSet::new();
-    match cpus {
-        Some(cpus) => {
-            cpus.iter().filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu))
+pub(super) fn set_cpus(cpus: Option<&[usize]>) -> Result<()> {
+    match (set_affinity(cpus), cpus) {
+        (Ok(()), _) => Ok(()),
+        // Nobody asked for it, and a sandbox may not know the call.
+        (Err(_), None) => Ok(()),
+        (Err(e), Some(cpus)) => {
+            Err(e).on("sched_setaffinity", format!("{cpus:?}")).doing(|| "process.execCPUAffinity.final")
         }
-        None => (0..rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| set.set(cpu)),
     }
-    // No CPU of the set may be left in the cpuset; then the cpuset alone counts.
-    let _ = rustix::thread::sched_setaffinity(None, &set);
 }
 
-/// The rest of what [`attributes`] does.
-pub(super) fn set_attributes(process: &Process) -> Result<()> {
-    if let Some(s) = process.scheduler {
-        let attr = SchedAttr {
-            policy: s.policy,
-            flags: s.flags,
-            nice: s.nice,
-            priority: s.priority,
-            runtime: s.runtime,
-            deadline: s.deadline,
-            period: s.period,
-            ..SchedAttr::default()
-        };
-        set_scheduler(attr).map_err(|e| match e.errno {
-            Errno::PERM => {
-                Error::from(e).context("process scheduler can't be used together with AllowedCPUs")
-            }
-            _ => e.into(),
-        })?;
+/// The rest of what [`attributes`] does. See [`scheduler`] for the clone.
+pub(super) fn set_attributes(process: &Process, cloned_again: bool) -> Result<()> {
+    if !cloned_again || scheduler::survives_clone(process) {
+        scheduler::set(None, process)?;
     }
     if let Some(priority) = process.io_priority {
         set_io_priority(priority)?;

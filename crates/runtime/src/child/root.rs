@@ -44,6 +44,12 @@ pub(super) fn set_propagation(c: &mut Creation<'_>) -> Result<()> {
     // Should that have left the root file system's mount shared, what is mounted in it would show on the host, and
     // pivot_root would refuse it.
     let mount_point = containing_mount(&c.job.plan.rootfs)?;
+    let table = std::fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|e| crate::error::io_error("read", Path::new("/proc/self/mountinfo"), &e))?;
+    // A user namespace may not change one that it did not make, so this is done only where it has to be.
+    if !crate::mountinfo::parse(&table).any(|mount| mount.shared && mount.mount_point() == mount_point) {
+        return Ok(());
+    }
     Ok(mount_change(mount_point, MountPropagationFlags::PRIVATE).on_path("mount(MS_PRIVATE)", mount_point)?)
 }
 

@@ -72,6 +72,7 @@ fn set_small(making: &Making<'_>, memory: &Resources) -> Result<()> {
     };
     let skipped = match making.decided.cgroup.unit {
         Some(_) => cgroup.update(memory),
+        None if making.goes_without_limits() => cgroup.apply_what_can_be(memory),
         None => cgroup.apply(memory),
     };
     for skipped in skipped.doing(|| "setting cgroup config for procHooks process")? {
@@ -101,8 +102,16 @@ fn set(making: &mut Making<'_>, resources: Resources) -> Result<()> {
     let Some(cgroup) = &making.cgroup else {
         return Ok(());
     };
-    for skipped in cgroup.apply(&resources).doing(|| "setting cgroup config for procHooks process")? {
-        log::debug!("{skipped:?}");
+    let doing = || "setting cgroup config for procHooks process";
+    if making.goes_without_limits() {
+        // Whoever says --rootless=true wants the container to run, and is told what it runs without.
+        for skipped in cgroup.apply_what_can_be(&resources).doing(doing)? {
+            log::warn!("{} is not in force: {}", skipped.source, skipped.why);
+        }
+        return Ok(());
+    }
+    for skipped in cgroup.apply(&resources).doing(doing)? {
+        log::debug!("{}: {}", skipped.source, skipped.why);
     }
     Ok(())
 }

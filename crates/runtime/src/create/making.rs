@@ -28,10 +28,13 @@ use crate::listener::{self, Agent};
 use crate::record::{Record, Stage};
 use crate::socket;
 use crate::store::{ContainerDir, Lock, names};
-use crate::{clock, hooks, notify, rlimits};
+use crate::{clock, hooks, netdev, notify, rlimits, scheduler};
 
 /// crun's annotation for what `--pidfd-socket` is here.
 const PIDFD_RECEIVER: &str = "run.oci.pidfd_receiver";
+
+/// Clients of runc know the sentence.
+const UNKILLABLE: &str = "Creating a rootless container with no cgroup and no private pid namespace. Such configuration is strongly discouraged (as it is impossible to properly kill all container's processes)";
 
 /// A container in the making.
 #[derive(Debug)]
@@ -48,6 +51,8 @@ pub(crate) struct Making<'a> {
     gate: Option<OwnedFd>,
     filter_file: Option<OwnedFd>,
     pidfd_socket: Option<OwnedFd>,
+    /// Interfaces that were moved into its network namespace.
+    net_devices: Option<netdev::Moved>,
     /// The process waits for its id mappings until its pid is known.
     owes_id_maps: bool,
     /// The process waits for word that systemd has it in the unit.
@@ -75,6 +80,7 @@ impl<'a> Making<'a> {
     /// With a foreground, the terminal comes to this process instead of going to `--console-socket`.
     pub fn begin(request: &'a CreateRequest, foreground: Option<&mut Foreground>) -> Result<Self> {
         let decided = decide(request, foreground.is_none())?;
+        netdev::check(&decided.plan.net_devices)?;
         // Before the id is taken: a mistaken path leaves nothing to clean up.
         let terminal = decided.plan.process.terminal;
         let (console, theirs) = connect_console(terminal, request.console_socket.as_deref(), foreground)?;
@@ -106,6 +112,7 @@ impl<'a> Making<'a> {
             gate: None,
             filter_file: None,
             pidfd_socket,
+            net_devices: None,
             owes_id_maps: false,
             waits_for_unit: false,
             limits_set: false,
@@ -129,18 +136,19 @@ impl<'a> Making<'a> {
         if notify::manager().is_some() {
             notify::make_directory(&self.dir)?;
         }
-        if self.decided.plan.seccomp.is_some() {
+        if self.decided.plan.seccomp.is_some() || self.decided.plan.raw_filter.is_some() {
             self.filter_file = Some(self.dir.create(names::FILTER)?);
         }
         let making = span("making the cgroup");
         let (names, plan) = (&self.decided.cgroup, &self.decided.plan);
         let cgroup = match &mut self.decided.unit {
             Some(unit) => unit.make_birthplace(names, &plan.cgroup)?,
-            None => Some(Cgroup::make(names, &plan.cgroup.resources)?),
+            None => Some(make_cgroup(names, plan, goes_without_limits(self.request, names))?),
         };
         if let Some(cgroup) = &cgroup {
             cgroup.mark(&self.dir.mark()?);
         }
+        beside_cgroup(&self.decided, cgroup.as_ref())?;
         drop(making);
         let (ours, theirs) = Channel::pair()?;
         let birthplace = cgroup.as_ref().map_or(Ok(None), Cgroup::dir_fd)?;
@@ -196,8 +204,7 @@ impl<'a> Making<'a> {
             (None, _) => {}
         }
         self.cgroup = cgroup;
-        self.channel = Some(ours);
-        self.gate = Some(gate);
+        (self.channel, self.gate) = (Some(ours), Some(gate));
         Ok(())
     }
 
@@ -242,6 +249,11 @@ impl<'a> Making<'a> {
         self.child().is_ok_and(|child| crate::ident::has_ended(child.pidfd.as_fd()))
     }
 
+    /// See [`goes_without_limits`].
+    pub(super) fn goes_without_limits(&self) -> bool {
+        goes_without_limits(self.request, &self.decided.cgroup)
+    }
+
     /// The container's process.
     fn child(&self) -> Result<&Child> {
         self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process yet"))
@@ -270,14 +282,26 @@ impl<'a> Making<'a> {
         self.compile_filter()?;
         self.await_unit()?;
         host_side::filter_devices(self)?;
-        while let Some(message) = self.hear()? {
+        let expected = child::create::processes(&self.decided.plan.namespaces);
+        let mut ready = false;
+        // The word of a process that was cloned may come before that of the one that cloned it.
+        while !ready || self.children.len() < expected {
+            let Some(message) = self.hear()? else {
+                return Err(self.vanished());
+            };
             match message {
                 FromChild::NeedIdMaps => self.owes_id_maps = true,
                 // A process that only led here has been followed by the next one.
                 FromChild::Cloned(_, pidfd) => self.children.push(adopt(pidfd)?),
                 FromChild::NeedSource(index) => {
-                    let source = crate::sources::prepare(&self.decided.plan, index)?;
+                    let source =
+                        crate::sources::prepare(&self.decided.plan, index, self.child()?.pidfd.as_fd())?;
                     self.tell(ToChild::Source, source.as_ref().map(AsFd::as_fd))?;
+                }
+                FromChild::NeedDevices => {
+                    let moved = netdev::move_in(&self.decided.plan.net_devices, self.pid()?)?;
+                    self.net_devices = Some(moved);
+                    self.tell(ToChild::Go, None)?;
                 }
                 FromChild::RootfsReady => {
                     host_side::hooks_and_limits(self)?;
@@ -287,15 +311,18 @@ impl<'a> Making<'a> {
                     self.hand_over_listener(number)?;
                     self.tell(ToChild::Go, None)?;
                 }
-                FromChild::Ready => return self.last_touches(),
-                FromChild::Failed(e) => return Err(e),
+                FromChild::Ready => ready = true,
+                FromChild::Failed(e) => {
+                    let e = e.context("error during container init");
+                    return Err(e.context("unable to start container process"));
+                }
                 FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
                 FromChild::Log(level, line) => log::log!(level, "{line}"),
                 FromChild::ProcContext(_) => {}
             }
             self.pay_id_maps()?;
         }
-        Err(self.vanished())
+        self.last_touches()
     }
 
     fn program(&self) -> &str {
@@ -315,11 +342,18 @@ impl<'a> Making<'a> {
     }
 
     fn compile_filter(&mut self) -> Result<()> {
-        let (Some(seccomp), Some(file)) = (&self.decided.plan.seccomp, &self.filter_file) else {
+        let Some(file) = &self.filter_file else {
             return Ok(());
         };
         let _span = span("compiling the seccomp filter");
-        if let Some(filter) = LoadedFilter::compile(seccomp).doing(|| "linux.seccomp")? {
+        let plan = &self.decided.plan;
+        let filter = match (&plan.raw_filter, &plan.seccomp) {
+            (Some(program), _) => Some(LoadedFilter::compiled(program)),
+            (None, Some(seccomp)) => LoadedFilter::compile(seccomp).doing(|| "linux.seccomp")?,
+            (None, None) => None,
+        };
+        if let Some(filter) = filter {
+            log::debug!("seccomp filter flags: {}", filter.flags);
             filter.write(file.as_fd())?;
         }
         Ok(())
@@ -354,6 +388,13 @@ impl<'a> Making<'a> {
             rlimits::set(self.child()?.pid, &self.decided.plan.process)?;
         }
         host_side::remaining_limits(self)?;
+        if let Some(groups) = &self.decided.rdt {
+            groups.join(self.pid()?)?;
+        }
+        let process = &self.decided.plan.process;
+        if matches!(self.decided.plan.namespaces.pid, Ns::Join(_)) && !scheduler::survives_clone(process) {
+            scheduler::set(Some(self.child()?.pid), process)?;
+        }
         if let Some(socket) = &self.pidfd_socket {
             socket::send_fd(socket.as_fd(), b"standard", self.child()?.pidfd.as_fd())
                 .map_err(Error::from)
@@ -372,10 +413,18 @@ impl<'a> Making<'a> {
         self.record.init = Some(Ident::of(child.pid, child.pidfd.as_fd())?);
         self.record.stage = Stage::Created;
         self.record.created = clock::now_ns();
+        if let Some(cgroup) = self.cgroup.as_ref().filter(|_| !self.decided.plan.cgroup.systemd) {
+            // Without those that could not be made for want of permission.
+            self.record.cgroup = cgroup.names().clone();
+        }
         self.record.write(&self.dir)?;
         if let Some(cgroup) = &mut self.cgroup {
             cgroup.keep();
         }
+        if let Some(devices) = &mut self.net_devices {
+            devices.keep();
+        }
+        log::debug!("init: closing the pipe to signal completion is next, the record says created");
         self.tell(ToChild::Go, None)
     }
 
@@ -415,6 +464,8 @@ impl<'a> Making<'a> {
     pub fn undo(&mut self) {
         self.channel = None;
         self.gate = None;
+        // Back to where they came from, while there is a namespace that they are in.
+        self.net_devices = None;
         let had_process = !self.children.is_empty();
         for child in self.children.drain(..) {
             let _ = signal(child.pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
@@ -428,6 +479,33 @@ impl<'a> Making<'a> {
         if had_process {
             delete::poststop_hooks(&self.record, &self.request.id);
         }
+    }
+}
+
+/// `--rootless=true`: limits that the caller may not set are left out, and named on the log.
+fn goes_without_limits(request: &CreateRequest, names: &brig_cgroup::Names) -> bool {
+    request.rootless == Some(true) && names.lenient()
+}
+
+fn make_cgroup(names: &brig_cgroup::Names, plan: &brig_plan::Plan, without_limits: bool) -> Result<Cgroup> {
+    match Cgroup::make(names, &plan.cgroup.resources) {
+        Err(brig_cgroup::Error::RootlessLimits(_)) if without_limits => {
+            Cgroup::make(names, &brig_spec::Resources::default())
+        }
+        other => other,
+    }
+    .doing(|| "unable to apply cgroup configuration")
+}
+
+/// What goes with the cgroup: a warning where there is none and one would be needed, and resctrl groups.
+fn beside_cgroup(decided: &Decided, cgroup: Option<&Cgroup>) -> Result<()> {
+    let plan = &decided.plan;
+    if cgroup.is_some_and(|cgroup| cgroup.names().groups.is_empty()) && plan.namespaces.pid == Ns::Host {
+        log::warn!("{UNKILLABLE}");
+    }
+    match (&decided.rdt, &plan.intel_rdt) {
+        (Some(groups), Some(given)) => groups.make(given),
+        _ => Ok(()),
     }
 }
 

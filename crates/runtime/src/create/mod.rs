@@ -13,7 +13,7 @@ use crate::pidfile;
 use crate::store::Store;
 
 pub(crate) use making::{Made, Making};
-pub(crate) use plan::{from_problem, unsupported};
+pub(crate) use plan::{from_problem, tell};
 
 /// What the command line asks for.
 #[derive(Debug, Clone)]

@@ -15,6 +15,7 @@ use crate::fds::{self, Passed};
 use crate::host;
 use crate::ident::Ident;
 use crate::notify;
+use crate::rdt;
 use crate::record::{FilterRecord, Record, Stage};
 
 /// Everything that is decided before anything is made. The large parts are boxed: moved by value, their copies made the
@@ -27,6 +28,8 @@ pub(super) struct Decided {
     /// With systemd: what is to be told to it.
     pub unit: Option<UnitPlan>,
     pub passed: Passed,
+    /// Where `linux.intelRdt` puts it.
+    pub rdt: Option<rdt::Groups>,
     /// The root file system, open; its path is known to be without links.
     pub _rootfs: OwnedFd,
 }
@@ -52,11 +55,9 @@ pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided>
     };
     let (plan, warnings) = Plan::new(&bundle.spec, &wishes, &facts).map_err(from_problem)?;
     let mut plan = Box::new(plan);
-    for warning in warnings {
-        // At a level that the log does not show unasked: callers take whatever is on it for the error.
-        log::debug!("{warning}");
+    for warning in &warnings {
+        tell(warning);
     }
-    unsupported(&plan)?;
     let rootfs = open_rootfs(&plan.rootfs)?;
     let passed = fds::passed(request.preserve_fds, true)?;
     plan.process.env.extend(passed.env.iter().cloned());
@@ -77,7 +78,17 @@ pub(super) fn decide(request: &CreateRequest, detached: bool) -> Result<Decided>
     } else {
         (Names::decide(&layout, &place)?, None)
     };
-    Ok(Decided { spec: bundle.spec, plan, cgroup, unit, passed, _rootfs: rootfs })
+    let rdt =
+        plan.intel_rdt.as_ref().map(|given| rdt::Groups::decide(given, request.id.as_str())).transpose()?;
+    Ok(Decided { spec: bundle.spec, plan, cgroup, unit, passed, rdt, _rootfs: rootfs })
+}
+
+/// Warnings go to a level that the log does not show unasked, since callers take whatever is on it for the error; but for
+/// capabilities, where somebody is about to wonder why a program cannot do what it should.
+pub(crate) fn tell(warning: &brig_plan::Problem) {
+    let level =
+        if warning.path.starts_with("process.capabilities") { log::Level::Warn } else { log::Level::Debug };
+    log::log!(level, "{warning}");
 }
 
 /// A complaint of the planner as an error.
@@ -87,18 +98,6 @@ pub(crate) fn from_problem(problem: brig_plan::Problem) -> Error {
         Some(hint) => error.hint(hint),
         None => error,
     }
-}
-
-/// What the plan can hold and this build cannot do yet: nothing that is asked for is dropped in silence.
-pub(crate) fn unsupported(plan: &Plan) -> Result<()> {
-    let refuse = |what: &str| Err(Error::config(format!("{what} is not supported by this build")));
-    if !plan.net_devices.is_empty() {
-        return refuse("linux.netDevices");
-    }
-    if plan.intel_rdt.is_some() {
-        return refuse("linux.intelRdt");
-    }
-    Ok(())
 }
 
 /// The record before anything of the container is there.
@@ -123,15 +122,23 @@ pub(super) fn first_record(request: &CreateRequest, decided: &Decided) -> Result
         process: spec.process.clone().unwrap_or_default(),
         personality: plan.process.personality,
         memory_policy: spec.linux.as_ref().and_then(|linux| linux.memory_policy.clone()),
-        filter: plan.seccomp.as_ref().map(|seccomp| FilterRecord {
-            listener_path: Some(seccomp.listener_path.clone()).filter(|path| !path.is_empty()),
-            listener_metadata: seccomp.listener_metadata.clone(),
-        }),
+        filter: filter_record(plan),
         resources: plan.cgroup.resources.clone(),
         hooks: spec.hooks.clone().unwrap_or_default(),
         mounted_over: None,
+        rdt: decided.rdt.clone(),
         called_as: request.called_as.clone(),
     }))
+}
+
+fn filter_record(plan: &Plan) -> Option<FilterRecord> {
+    match &plan.seccomp {
+        Some(seccomp) => Some(FilterRecord {
+            listener_path: Some(seccomp.listener_path.clone()).filter(|path| !path.is_empty()),
+            listener_metadata: seccomp.listener_metadata.clone(),
+        }),
+        None => plan.raw_filter.as_ref().map(|_| FilterRecord::default()),
+    }
 }
 
 /// The namespaces that `exec` has to join, as flags of setns(2).

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use brig_cgroup::{Cgroup, Mode};
 use brig_plan::{Process, ProcessContext};
 use brig_spec::Status;
-use brig_sys::process::{Child, CloneFlags, Cloned, clone_process, reap, signal};
+use brig_sys::process::{Child, CloneFlags, Cloned, affinity, clone_process, reap, set_affinity, signal};
 use brig_sys::trace::{self, span};
 use brig_sys::{Context, SysError};
 
@@ -17,7 +17,7 @@ use super::{ExecRequest, process, stopped};
 use crate::channel::{Channel, FromChild, ToChild, adopt};
 use crate::child;
 use crate::container::Container;
-use crate::create::from_problem;
+use crate::create::{from_problem, tell};
 use crate::deadline::after;
 use crate::error::{Doing, Error, Kind, Result};
 use crate::execs::ExecRecord;
@@ -26,7 +26,7 @@ use crate::ident::Ident;
 use crate::listener::{self, Agent};
 use crate::store::names;
 use crate::tree::{self, SIGKILL};
-use crate::{clock, fds, host, pidfile, socket};
+use crate::{clock, fds, host, pidfile, scheduler, socket};
 
 /// A process on its way into a container.
 #[derive(Debug)]
@@ -72,6 +72,8 @@ impl<'a> Joining<'a> {
             None => cgroup.dir_fd()?,
         };
         let (ours, channel) = Channel::pair()?;
+        let before =
+            run_on(process.affinity_initial.as_deref()).inspect_err(|_| forget(exec.as_ref(), &container))?;
         let cloning = span("cloning");
         let (cloned, born_in_cgroup) = birth(&container, &cgroup, birthplace, own.is_none())
             .inspect_err(|_| forget(exec.as_ref(), &container))?;
@@ -98,6 +100,9 @@ impl<'a> Joining<'a> {
                 child::exec::run(job, &channel)
             }
         };
+        if let Some(before) = before {
+            let _ = set_affinity(Some(&before));
+        }
         drop(channel);
         let pid = child.pid.as_raw_nonzero().get();
         let mut joining = Self {
@@ -127,14 +132,20 @@ impl<'a> Joining<'a> {
     /// Works for the process until it is ready to go on.
     pub fn until_ready(&mut self) -> Result<()> {
         let _span = span("waiting for the process");
-        while let Some(message) = self.channel.next()? {
+        let expected = if self.container.record.namespaces & CloneFlags::NEWPID.bits() != 0 { 2 } else { 1 };
+        let mut ready = false;
+        // The word of the process that was cloned may come before that of the one that cloned it.
+        while !ready || self.children.len() < expected {
+            let Some(message) = self.channel.next()? else {
+                return Err(self.vanished());
+            };
             match message {
                 FromChild::Cloned(_, pidfd) => self.children.push(adopt(pidfd)?),
                 FromChild::Listener(number) => {
                     self.hand_over_listener(number)?;
                     self.channel.tell(ToChild::Go, None)?;
                 }
-                FromChild::Ready => return Ok(()),
+                FromChild::Ready => ready = true,
                 FromChild::Failed(e) => return Err(e),
                 FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
                 FromChild::Log(level, line) => log::log!(level, "{line}"),
@@ -143,7 +154,7 @@ impl<'a> Joining<'a> {
                 }
             }
         }
-        Err(self.vanished())
+        Ok(())
     }
 
     fn program(&self) -> &str {
@@ -177,6 +188,13 @@ impl<'a> Joining<'a> {
         if self.container.record.namespaces & CloneFlags::NEWUSER.bits() != 0 {
             crate::rlimits::set(child.pid, &self.process)?;
         }
+        let cloned_again = self.container.record.namespaces & CloneFlags::NEWPID.bits() != 0;
+        if cloned_again && !scheduler::survives_clone(&self.process) {
+            scheduler::set(Some(child.pid), &self.process)?;
+        }
+        if let Some(groups) = &self.container.record.rdt {
+            groups.join(child.pid.as_raw_nonzero().get())?;
+        }
         if let Some(socket) = &self.pidfd_socket {
             socket::send_fd(socket.as_fd(), b"setns", child.pidfd.as_fd())
                 .map_err(Error::from)
@@ -189,6 +207,7 @@ impl<'a> Joining<'a> {
         if let Some(path) = &self.request.pid_file {
             pidfile::write(path, child.pid.as_raw_nonzero().get())?;
         }
+        log::debug!("setns_init: about to exec {:?}", self.process.args);
         self.channel.tell(ToChild::Go, None)?;
         // The channel closes with the execve.
         match self.channel.next()? {
@@ -354,6 +373,19 @@ fn check_status(container: &Container, ignore_paused: bool) -> Result<()> {
     }
 }
 
+/// `execCPUAffinity.initial`: the process is to be born on these CPUs, before it is in the container's cgroup. Answers which
+/// ones this process was on.
+fn run_on(cpus: Option<&[usize]>) -> Result<Option<Vec<usize>>> {
+    let Some(cpus) = cpus else {
+        return Ok(None);
+    };
+    let before = affinity().on("sched_getaffinity", "")?;
+    set_affinity(Some(cpus))
+        .on("sched_setaffinity", format!("{cpus:?}"))
+        .doing(|| "process.execCPUAffinity.initial")?;
+    Ok(Some(before))
+}
+
 fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
     let record = &container.record;
     let described = process::describe(&request.program, record)?;
@@ -366,9 +398,9 @@ fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
     };
     let draft = brig_plan::process(&described, &context, &host::probe_process(&described));
     let (mut process, warnings) = draft.into_result().map_err(from_problem)?;
-    for warning in warnings {
-        log::debug!("{warning}");
-    }
+    warnings.iter().for_each(tell);
+    let keep_groups = brig_plan::extensions(&record.annotations).keep_groups;
+    process.user.keep_groups = keep_groups && process.user.additional_gids.is_empty();
     // These hold for every process of the container.
     process.personality = record.personality;
     process.memory_policy =

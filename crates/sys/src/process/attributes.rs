@@ -82,16 +82,56 @@ pub struct SchedAttr {
     pub period: u64,
 }
 
-/// sched_setattr(2) for this process.
+/// sched_setattr(2) for this process, or for a child that is not reaped, so that its pid is its own.
 ///
 /// # Errors
 ///
 /// Those of sched_setattr(2).
-pub fn set_scheduler(mut attr: SchedAttr) -> Result<()> {
+pub fn set_scheduler(of: Option<Pid>, mut attr: SchedAttr) -> Result<()> {
     attr.size = 48;
+    let pid = of.map_or(0, |pid| pid.as_raw_nonzero().get());
     // SAFETY: a live sched_attr of the size it names.
-    let ret = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    let ret = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0) };
     check(ret).map(drop).on("sched_setattr", format!("policy {}", attr.policy))
+}
+
+/// CPUs that a mask can name here, as many as any kernel is built for (NR_CPUS).
+const CPUS: usize = 8192;
+
+/// sched_setaffinity(2) for this process: to the CPUs of the list, or to all that its cpuset has.
+///
+/// # Errors
+///
+/// EINVAL when no CPU of the list is in the cpuset, or one is beyond all that a kernel can have.
+pub fn set_affinity(cpus: Option<&[usize]>) -> std::result::Result<(), Errno> {
+    const BITS: usize = u64::BITS as usize;
+    let mut mask = [0_u64; CPUS / BITS];
+    match cpus {
+        None => mask.fill(u64::MAX),
+        Some(cpus) => {
+            for cpu in cpus {
+                *mask.get_mut(cpu / BITS).ok_or(Errno::INVAL)? |= 1 << (cpu % BITS);
+            }
+        }
+    }
+    // SAFETY: `mask` is live and as long as told; the kernel only reads it.
+    let ret = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask), mask.as_ptr()) };
+    check(ret).map(drop)
+}
+
+/// sched_getaffinity(2) of this process: the numbers of its CPUs.
+///
+/// # Errors
+///
+/// None that the kernel documents for a mask of this size.
+pub fn affinity() -> std::result::Result<Vec<usize>, Errno> {
+    const BITS: usize = u64::BITS as usize;
+    let mut mask = [0_u64; CPUS / BITS];
+    // SAFETY: `mask` is live and as long as told; the kernel fills part of it.
+    let ret = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
+    check(ret)?;
+    let set = |cpu: &usize| mask.get(cpu / BITS).is_some_and(|word| word >> (cpu % BITS) & 1 == 1);
+    Ok((0..CPUS).filter(set).collect())
 }
 
 /// set_mempolicy(2) for this process; `nodes` are NUMA node numbers.

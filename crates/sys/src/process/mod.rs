@@ -9,8 +9,8 @@ mod signals;
 use rustix::io::Errno;
 
 pub use attributes::{
-    SchedAttr, die_with_parent, last_capability, set_io_priority, set_memory_policy, set_personality,
-    set_rlimit_of, set_scheduler,
+    SchedAttr, affinity, die_with_parent, last_capability, set_affinity, set_io_priority, set_memory_policy,
+    set_personality, set_rlimit_of, set_scheduler,
 };
 pub use clone::{
     Child, CloneFlags, Cloned, clone_process, execute, execute_fd, exit_now, namespace_type, unshare,

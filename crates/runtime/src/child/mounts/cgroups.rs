@@ -100,7 +100,9 @@ fn hierarchy(c: &Creation<'_>, mount: &Mount, group: &Name, target: MountTarget)
         let options = FsOptions { source: Some("cgroup".to_owned()), params: params.flatten().collect() };
         c.api.fresh(c.root()?, &target, "cgroup", &options, mount.attrs).map(drop)
     } else {
-        let source = group.dir();
+        let dir = group.dir();
+        // Where the cgroup could not be made, the process is where its creator was.
+        let source = dir.ancestors().find(|dir| dir.exists()).unwrap_or(&dir).to_owned();
         bind(c, mount, open_source(&source)?, &source, &target).map(drop)
     }
 }
