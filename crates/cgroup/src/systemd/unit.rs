@@ -87,6 +87,10 @@ impl Unit {
         if self.name.len() > NAME_MAX {
             return Err("the unit's name would be longer than 255 bytes");
         }
+        // They are file names, and go into messages.
+        if self.name.chars().chain(self.slice.chars()).any(char::is_control) {
+            return Err("a control character in the name of a unit");
+        }
         expand(&self.slice).ok_or("invalid slice name")?;
         if self.is_slice() {
             expand(&self.name)
