@@ -16,4 +16,5 @@ mod containerd;
 mod docker;
 mod engine;
 mod image;
+mod pidfds;
 mod podman;

@@ -2,11 +2,13 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, mkdirat};
+use rustix::fs::{Mode as Permissions, mkdirat};
 use rustix::io::Errno;
 
 use crate::cgroup::{Cgroup, open_mount};
+use crate::dir::Dir;
 use crate::error::{Error, Result};
+use crate::layout::{Layout, Mode};
 use crate::names::Names;
 
 impl Names {
@@ -38,10 +40,28 @@ impl Cgroup {
         let node = cgroup.nodes.first().ok_or_else(gone)?;
         let mount = open_mount(&node.name)?.ok_or_else(gone)?;
         let error = |errno| mount.error("creating cgroup", &node.name.path.to_string_lossy(), errno);
-        match mkdirat(&mount, &node.name.path, Mode::from_raw_mode(0o755)) {
+        match mkdirat(&mount, &node.name.path, Permissions::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(error(errno)),
         }
         Ok(mount.open_below(&node.name.path).map_err(error)?.into())
     }
+}
+
+/// Takes a process out of a frozen v1 cgroup, into the caller's own, so that a signal it was sent takes effect. Nothing else does
+/// that while its cgroup is frozen. On v2 it is not needed, and nothing is done.
+///
+/// # Errors
+///
+/// The process cannot be moved.
+pub fn release_frozen(pid: i32) -> Result<()> {
+    let layout = Layout::detect()?;
+    if layout.mode == Mode::V2 {
+        return Ok(());
+    }
+    let has_freezer = |h: &&crate::layout::Hierarchy| h.controllers.iter().any(|name| name == "freezer");
+    let Some(hierarchy) = layout.hierarchies.iter().find(has_freezer) else { return Ok(()) };
+    let path = hierarchy.mount.join(hierarchy.own()?);
+    let dir = Dir::open(&path).map_err(|errno| Error::Io { doing: "opening cgroup", path, errno })?;
+    dir.write("cgroup.procs", &pid.to_string()).map_err(|errno| dir.error("writing", "cgroup.procs", errno))
 }

@@ -46,6 +46,7 @@ mod watch;
 
 pub use cgroup::Cgroup;
 pub use error::{Error, Result};
+pub use exec::release_frozen;
 pub use layout::{Hierarchy, Layout, Mode};
 pub use limits::{Converted, Invalid, Link, Missing, Shape, Skipped, Write, v1, v2};
 pub use mark::{Mark, marked};

@@ -3,15 +3,19 @@
 //! The other end may be a process inside a container, so what comes in is data from a stranger: lengths are bounded,
 //! unknown tags are errors, and nothing in a message is used as a path on the host.
 
+use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_passcred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
+use rustix::process::Pid;
 
 use brig_sys::init::abi::{self, GO, HEAD_LEN, Head};
 use brig_sys::process::{Child, child_pid};
@@ -98,6 +102,107 @@ pub struct Channel {
     socket: OwnedFd,
 }
 
+/// The command's end, which hears several processes: the one it has made, one that was cloned from that, and so on.
+///
+/// What a clone says may arrive before the word of the process that cloned it. It is kept back until then, so that whoever hears a
+/// message knows the process that it is from.
+#[derive(Debug)]
+pub struct Hearing {
+    channel: Channel,
+    /// Processes that are known, the newest last.
+    known: Vec<i32>,
+    /// What others said.
+    early: VecDeque<(i32, FromChild)>,
+}
+
+impl Hearing {
+    /// Begins with the process that the command has made.
+    pub fn begin(channel: Channel, first: Pid) -> Self {
+        Self { channel, known: vec![first.as_raw_nonzero().get()], early: VecDeque::new() }
+    }
+
+    /// See [`Channel::tell`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn tell(&self, what: ToChild, fd: Option<BorrowedFd<'_>>) -> Result<()> {
+        self.channel.tell(what, fd)
+    }
+
+    /// See [`Channel::last_words`].
+    pub fn last_words(&self, fault: InitFault) -> InitFault {
+        self.channel.last_words(fault)
+    }
+
+    /// Whether a message can be had without waiting for one.
+    pub fn has_next(&self) -> bool {
+        self.early.iter().any(|(sender, _)| self.known.contains(sender))
+    }
+
+    /// Waits for the next message of a known process; `None` when all that could say something is gone, or when the newest process,
+    /// whose pidfd this is, has ended without having named the one that goes on.
+    ///
+    /// # Errors
+    ///
+    /// A message that is none.
+    pub fn next(&mut self, newest: BorrowedFd<'_>) -> Result<Option<FromChild>> {
+        loop {
+            let known = |(sender, _): &(i32, FromChild)| self.known.contains(sender);
+            let message = match self.early.iter().position(known).and_then(|at| self.early.remove(at)) {
+                Some((_, message)) => message,
+                None => {
+                    // Its end comes after all that it has said. One that only led to the next says so before it ends.
+                    if !self.early.is_empty() && !is_readable(&[self.channel.as_fd(), newest])? {
+                        return Ok(None);
+                    }
+                    let Some((sender, message)) = self.channel.receive_message()? else { return Ok(None) };
+                    if sender.is_some_and(|sender| !self.known.contains(&sender)) {
+                        self.early.extend(sender.map(|sender| (sender, message)));
+                        continue;
+                    }
+                    message
+                }
+            };
+            if let FromChild::Cloned(_, pidfd) = &message {
+                // Of what the message says the kernel's word is taken only, see [`adopt`].
+                self.known.extend(child_pid(pidfd.as_fd()).map(|pid| pid.as_raw_nonzero().get()));
+            }
+            return Ok(Some(message));
+        }
+    }
+}
+
+impl AsFd for Hearing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+/// Waits for any of these; says whether it is the first, perhaps among others.
+fn is_readable(fds: &[BorrowedFd<'_>]) -> Result<bool> {
+    loop {
+        let mut polled: Vec<PollFd<'_>> =
+            fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        match poll(&mut polled, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(e) => return Err(SysError::new("poll", "the container's process", e).into()),
+        }
+        // Asked once more: what the process said before it ended may have come after the first look.
+        let (first, others) = (polled.first(), polled.get(1..).unwrap_or_default());
+        let ended = others.iter().any(|fd| !fd.revents().is_empty());
+        if first.is_some_and(|fd| !fd.revents().is_empty()) {
+            return Ok(true);
+        }
+        if ended && let [first, ..] = fds {
+            let mut first = [PollFd::from_borrowed_fd(*first, PollFlags::IN)];
+            let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 };
+            return Ok(matches!(poll(&mut first, Some(&now)), Ok(n) if n > 0));
+        }
+    }
+}
+
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -105,7 +210,7 @@ impl AsFd for Channel {
 }
 
 impl Channel {
-    /// Both ends, close-on-exec.
+    /// Both ends, close-on-exec: the command's, where the kernel says who sent a message, and the process's.
     ///
     /// # Errors
     ///
@@ -113,6 +218,8 @@ impl Channel {
     pub fn pair() -> Result<(Self, Self)> {
         let (a, b) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .on("socketpair", "")?;
+        // Before anything is sent: what was sent before has no sender.
+        set_socket_passcred(&a, true).on("setsockopt(SO_PASSCRED)", "")?;
         Ok((Self { socket: a }, Self { socket: b }))
     }
 
@@ -135,10 +242,10 @@ impl Channel {
     /// A message that is none.
     pub fn hear(&self) -> Result<Option<(ToChild, Option<OwnedFd>)>> {
         let mut byte = [0_u8; 1];
-        let (n, fd) = self.receive(&mut byte)?;
+        let Received { length, fd, .. } = self.receive(&mut byte)?;
         let [byte] = byte;
         let what = match byte {
-            _ if n == 0 => return Ok(None),
+            _ if length == 0 => return Ok(None),
             b'A' => ToChild::Attached,
             b'M' => ToChild::Mapped,
             b'S' => ToChild::Source,
@@ -191,14 +298,20 @@ impl Channel {
     ///
     /// A message that is none.
     pub fn next(&self) -> Result<Option<FromChild>> {
+        Ok(self.receive_message()?.map(|(_, message)| message))
+    }
+
+    /// The next message, with the pid of the process that sent it where the kernel was asked to tell.
+    fn receive_message(&self) -> Result<Option<(Option<i32>, FromChild)>> {
         let mut buf = [0_u8; HEAD_LEN + TEXT_MAX];
-        let (n, fd) = self.receive(&mut buf)?;
-        if n == 0 {
+        let Received { length, fd, sender } = self.receive(&mut buf)?;
+        if length == 0 {
             return Ok(None);
         }
-        decode(buf.get(..n).unwrap_or_default(), fd).map(Some).ok_or_else(|| {
+        let message = decode(buf.get(..length).unwrap_or_default(), fd).ok_or_else(|| {
             Error::new(Kind::Internal, "a message from the container's process makes no sense")
-        })
+        })?;
+        Ok(Some((sender, message)))
     }
 
     /// A failed execve is told twice, the second time with the beginning of the program.
@@ -227,10 +340,10 @@ impl Channel {
         }
     }
 
-    fn receive(&self, buf: &mut [u8]) -> Result<(usize, Option<OwnedFd>), SysError> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    fn receive(&self, buf: &mut [u8]) -> Result<Received, SysError> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1), ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let n = loop {
+        let length = loop {
             match recvmsg(&self.socket, &mut [IoSliceMut::new(buf)], &mut control, RecvFlags::CMSG_CLOEXEC) {
                 Ok(message) => break message.bytes,
                 // A peer that died with messages unread is told first, and once; what it said before comes after that.
@@ -238,11 +351,17 @@ impl Channel {
                 Err(e) => return Err(SysError::new("recvmsg", "the container's process", e)),
             }
         };
-        let fd = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-            _ => None,
-        });
-        Ok((n, fd))
+        let mut received = Received { length, fd: None, sender: None };
+        for message in control.drain() {
+            match message {
+                RecvAncillaryMessage::ScmRights(mut fds) => received.fd = fds.next(),
+                RecvAncillaryMessage::ScmCredentials(sender) => {
+                    received.sender = Some(sender.pid.as_raw_nonzero().get());
+                }
+                _ => {}
+            }
+        }
+        Ok(received)
     }
 }
 
@@ -261,6 +380,13 @@ pub fn adopt(pidfd: OwnedFd) -> Result<Child> {
             "the process that was announced as the container's is not a child of this command",
         )),
     }
+}
+
+/// A packet.
+struct Received {
+    length: usize,
+    fd: Option<OwnedFd>,
+    sender: Option<i32>,
 }
 
 /// Reads a message; `None` for one that makes no sense.
@@ -380,11 +506,47 @@ mod tests {
         assert!(adopt(no_pidfd).is_err());
         #[allow(clippy::disallowed_methods, reason = "a test")]
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let pid = rustix::process::Pid::from_child(&child);
+        let pid = Pid::from_child(&child);
         let adopted = adopt(pidfd_open(pid, PidfdFlags::empty()).unwrap()).unwrap();
         assert_eq!(adopted.pid, pid);
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_a_clone_says_waits_for_the_word_of_who_cloned_it() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        let own = rustix::process::getpid();
+        let pidfd = || rustix::process::pidfd_open(own, rustix::process::PidfdFlags::empty()).unwrap();
+        let mut hearing = Hearing::begin(ours, Pid::INIT);
+        theirs.report(&FromChild::RootfsReady);
+        theirs.report(&FromChild::NeedIdMaps);
+        let (sender, message) = hearing.channel.receive_message().unwrap().unwrap();
+        assert_eq!(sender, Some(own.as_raw_nonzero().get()));
+        hearing.early.push_back((own.as_raw_nonzero().get(), message));
+        assert!(!hearing.has_next());
+        // The word comes.
+        hearing.known.push(own.as_raw_nonzero().get());
+        assert!(hearing.has_next());
+        assert!(matches!(hearing.next(pidfd().as_fd()).unwrap(), Some(FromChild::RootfsReady)));
+        assert!(matches!(hearing.next(pidfd().as_fd()).unwrap(), Some(FromChild::NeedIdMaps)));
+        drop(theirs);
+        assert!(hearing.next(pidfd().as_fd()).unwrap().is_none());
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test")]
+    fn who_ends_without_naming_the_next_is_not_waited_for() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        let mut hearing = Hearing::begin(ours, pid);
+        // From a stranger to it, who keeps his end.
+        theirs.report(&FromChild::RootfsReady);
+        assert!(hearing.next(pidfd.as_fd()).unwrap().is_none());
+        child.wait().unwrap();
+        drop(theirs);
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Container {
             created: Timestamp::from_nanoseconds(self.record.created).to_string(),
             annotations: self.record.annotations.clone(),
             owner,
-            execs: crate::execs::live(&self.dir)?,
+            execs: crate::execs::live(self)?,
         })
     }
 
@@ -133,7 +133,7 @@ impl Container {
 ///
 /// There is no such container.
 pub fn execs(store: &Store, id: &ContainerId) -> Result<Vec<ExecSummary>> {
-    crate::execs::live(&Container::load(store, id)?.dir)
+    crate::execs::live(&Container::load(store, id)?)
 }
 
 /// One line of `list`: a container, or why it could not be looked at.

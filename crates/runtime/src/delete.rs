@@ -21,7 +21,7 @@ use crate::deadline::{after, timespec_until};
 use crate::error::{Doing, Error, Kind, Result};
 use crate::hooks::{self, HookKind};
 use crate::id::ContainerId;
-use crate::ident::Ident;
+use crate::ident::{Ident, has_ended};
 use crate::record::{Record, Stage};
 use crate::store::{ContainerDir, Lock, Store};
 use crate::{gate, rootfs};
@@ -29,8 +29,11 @@ use crate::{gate, rootfs};
 /// The part of the timeout that a command which is not making the container has to finish, before `delete --force` ends it.
 const GRACE: u32 = 2;
 
-/// How long a container has no record while it is made or removed, more or less.
-const MOMENT: Duration = Duration::from_millis(100);
+/// How long the lock of a container without a record is waited for before its record is looked for again.
+const UNRECORDED: Duration = Duration::from_millis(20);
+
+/// How many seconds a `poststop` hook has that sets itself no limit.
+const POSTSTOP_TIMEOUT: u32 = 60;
 
 /// Unless `--timeout` says otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -44,9 +47,16 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// next try goes on.
 pub fn delete(store: &Store, id: &ContainerId, force: bool, timeout: Duration) -> Result<()> {
     let deadline = after(timeout);
-    let dir = match store.open(id) {
-        Err(e) if force && e.kind() == Kind::NotFound => return remove_marked(store, id, deadline),
-        other => other?,
+    let dir = loop {
+        match store.open(id) {
+            Err(e) if force && e.kind() == Kind::NotFound => {}
+            other => break other?,
+        }
+        match remove_marked(store, id, deadline) {
+            // Somebody has begun to make it at this moment.
+            Err(e) if e.errno() == Some(Errno::EXIST) && timespec_until(deadline).is_some() => {}
+            other => return other,
+        }
     };
     match delete_open(dir, force, deadline) {
         // Somebody else finished the same job.
@@ -56,7 +66,17 @@ pub fn delete(store: &Store, id: &ContainerId, force: bool, timeout: Duration) -
 }
 
 fn delete_open(dir: ContainerDir, force: bool, deadline: Instant) -> Result<()> {
-    let lock = if force { take_over(&dir, deadline)? } else { dir.lock(deadline)? };
+    let lock = if force {
+        take_over(&dir, deadline)?
+    } else {
+        // Its creator has the lock until it is created, and that may take long.
+        if let Ok(Some(record)) = Record::read(&dir)
+            && creator(&record)?.is_some_and(|creator| !has_ended(creator.as_fd()))
+        {
+            return Err(not_removable(dir.id(), Status::Creating));
+        }
+        dir.lock(deadline)?
+    };
     let record = match Record::read(&dir) {
         Ok(Some(record)) => record,
         damaged if force => return remove_unrecorded(&dir, damaged.err(), deadline),
@@ -85,12 +105,13 @@ fn check_removable(container: &Container) -> Result<()> {
     match container.status()? {
         // A created container has not run anything of its own yet.
         Status::Stopped | Status::Created => Ok(()),
-        status => {
-            let id = container.id();
-            Err(Error::state(format!("cannot delete container {id} that is not stopped: {status}"))
-                .hint("stop it, or use --force"))
-        }
+        status => Err(not_removable(container.id(), status)),
     }
+}
+
+fn not_removable(id: &ContainerId, status: Status) -> Error {
+    Error::state(format!("cannot delete container {id} that is not stopped: {status}"))
+        .hint("stop it, or use --force")
 }
 
 /// Takes the lock from whoever has it: a creator at once, any other command after it has had some time to finish.
@@ -101,18 +122,19 @@ fn take_over(dir: &ContainerDir, deadline: Instant) -> Result<Lock> {
         if let Some(lock) = dir.try_lock()? {
             return Ok(lock);
         }
-        let wait = match Record::read(dir) {
-            Ok(Some(record)) if record.stage == Stage::Created => patience,
-            // Its creator has not written it yet, or another delete has removed it and is about to remove the rest.
-            Ok(None) => patience.min(after(MOMENT)),
-            Ok(Some(_)) | Err(_) => Instant::now(),
+        let until = match Record::read(dir) {
+            Ok(Some(record)) if is_held_by_creator(dir, &record)? => None,
+            Ok(Some(_)) => Some(patience),
+            // Of a creator that is about to write it, or of another deletion that has just removed it.
+            _ => Some(after(UNRECORDED).min(patience)),
         };
-        match dir.lock(wait) {
-            Ok(lock) => return Ok(lock),
-            Err(e) if e.kind() == Kind::NotFound => return Err(e),
-            // There may be a record by now.
-            Err(_) if wait < patience && matches!(Record::read(dir), Ok(None)) => continue,
-            Err(_) => {}
+        if let Some(until) = until {
+            match dir.lock(until) {
+                Ok(lock) => return Ok(lock),
+                Err(e) if e.kind() == Kind::NotFound => return Err(e),
+                Err(_) if until < patience => continue,
+                Err(_) => {}
+            }
         }
         if let Some(holder) = dir.lock_holder()? {
             stop(&holder.pidfd, deadline)
@@ -123,6 +145,17 @@ fn take_over(dir: &ContainerDir, deadline: Instant) -> Result<Lock> {
         }
         patience = deadline;
     }
+}
+
+/// Whether who has the lock is the one who makes the container, and not another deletion of what a killed one left.
+fn is_held_by_creator(dir: &ContainerDir, record: &Record) -> Result<bool> {
+    let (Some(creator), Some(holder)) = (creator(record)?, dir.lock_holder()?) else { return Ok(false) };
+    Ok(record.creator.pid == holder.pid && !has_ended(creator.as_fd()))
+}
+
+/// The creator of a container that is not created yet.
+fn creator(record: &Record) -> Result<Option<OwnedFd>> {
+    if record.stage == Stage::Creating { record.find(Some(&record.creator)) } else { Ok(None) }
 }
 
 /// Kills a process and waits until it has ended.
@@ -268,18 +301,22 @@ pub(crate) fn remove_marked(store: &Store, id: &ContainerId, deadline: Instant) 
     match store.reserve(id) {
         Ok((dir, _lock)) => remove_unrecorded(&dir, None, deadline),
         Err(e) if e.errno() == Some(Errno::EXIST) => {
-            Err(Error::state("a container of that id is being created"))
+            Err(Error::state("a container of that id is being created").with_errno(Errno::EXIST))
         }
         Err(e) => Err(e),
     }
 }
 
-/// `poststop`: all are run, and a failure is only told, since the container is gone already.
+/// `poststop`: all are run, and a failure is only told, since the container is gone already. So is a hook that does not end: one that
+/// sets itself no limit has this, or `delete` would have none.
 pub(crate) fn poststop_hooks(record: &Record, id: &ContainerId) {
     if record.hooks.poststop.is_empty() {
         return;
     }
-    let hooks = record.planned_hooks().poststop;
+    let mut hooks = record.planned_hooks().poststop;
+    for hook in &mut hooks {
+        hook.timeout.get_or_insert(POSTSTOP_TIMEOUT);
+    }
     let state = hooks::to_json(&brig_spec::State {
         oci_version: record.oci_version.clone(),
         id: id.as_str().to_owned(),

@@ -7,7 +7,7 @@ mod terminal;
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
@@ -46,6 +46,19 @@ pub(crate) struct Foreground {
     signals: OwnedFd,
     mask_before: u64,
     terminal: Option<HostTerminal>,
+    /// Signals that came before there was a process to pass them to.
+    kept: Vec<i32>,
+}
+
+/// What came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// There is something to read.
+    Readable,
+    /// A signal for the process.
+    Signal(i32),
+    /// The deadline.
+    TimedOut,
 }
 
 impl Drop for Foreground {
@@ -63,7 +76,7 @@ impl Foreground {
     pub fn begin() -> Result<Self> {
         let mask_before = set_signal_mask(mask());
         let signals = signal_fd(mask())?;
-        Ok(Self { signals, mask_before, terminal: None })
+        Ok(Self { signals, mask_before, terminal: None, kept: Vec::new() })
     }
 
     /// Takes the terminal that the container's will be connected with. Before there is a process, so that a missing one ends the
@@ -75,6 +88,39 @@ impl Foreground {
     pub fn take_terminal(&mut self) -> Result<()> {
         self.terminal = Some(HostTerminal::take()?);
         Ok(())
+    }
+
+    /// Waits until any of these can be read, or for a signal, which is kept for the process.
+    ///
+    /// # Errors
+    ///
+    /// Those of poll(2).
+    pub fn wait_readable(&mut self, any: [BorrowedFd<'_>; 2], deadline: Option<Instant>) -> Result<Awaited> {
+        loop {
+            let left = match deadline {
+                None => None,
+                Some(at) => match timespec_until(at) {
+                    None => return Ok(Awaited::TimedOut),
+                    left => left,
+                },
+            };
+            let [first, second] = any.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let mut fds = [first, second, PollFd::new(&self.signals, PollFlags::IN)];
+            match poll(&mut fds, left.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(SysError::new("poll", "the container's process", e).into()),
+            }
+            if fds.iter().take(2).any(|fd| !fd.revents().is_empty()) {
+                return Ok(Awaited::Readable);
+            }
+            match next_signal(self.signals.as_fd()) {
+                None | Some(SIGCHLD | SIGURG | SIGWINCH) => {}
+                Some(number) => {
+                    self.kept.push(number);
+                    return Ok(Awaited::Signal(number));
+                }
+            }
+        }
     }
 
     /// Waits for the end of the process, or until the deadline (`None`), passing signals on and, with a master, copying between it and standard input and output.
@@ -93,6 +139,9 @@ impl Foreground {
             (Some(master), Some(terminal)) => Some(Relay::begin(master, terminal)?),
             _ => None,
         };
+        for number in self.kept.drain(..) {
+            let _ = signal(pidfd.as_fd(), number);
+        }
         let status = loop {
             self.turn(pidfd, relay.as_mut(), deadline)?;
             if let Some(status) = reap(pidfd.as_fd(), false)? {

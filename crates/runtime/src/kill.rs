@@ -59,7 +59,10 @@ pub fn kill(
 fn kill_exec(container: &Container, exec: &str, number: i32, tree: bool) -> Result<()> {
     let record = execs::find(&container.dir, exec)?;
     let record = record.ok_or_else(|| Error::state(format!("exec {exec} does not exist")))?;
-    let process = record.open()?;
+    if record.is_starting(container)? {
+        return Err(Error::state(format!("unable to signal exec {exec}: it has not started yet")));
+    }
+    let process = record.open(container)?;
     match record.cgroup()? {
         // What it started may outlive it.
         Some(cgroup) if tree && number == SIGKILL => {

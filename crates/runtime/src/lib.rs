@@ -15,6 +15,7 @@ mod create;
 mod deadline;
 mod delete;
 pub mod doctor;
+mod ending;
 mod error;
 mod exec;
 mod execs;

@@ -7,7 +7,8 @@ use brig_sys::process::{ExitStatus, reap, signal};
 
 use crate::container::Container;
 use crate::create::{CreateRequest, Made, Making};
-use crate::delete::{self, DEFAULT_TIMEOUT};
+use crate::deadline::after;
+use crate::delete::{self, DEFAULT_TIMEOUT, wait_ended};
 use crate::error::Result;
 use crate::foreground::{Foreground, receive_master};
 use crate::notify::Proxy;
@@ -87,7 +88,9 @@ fn started(request: &CreateRequest, made: Made, options: RunOptions) -> Result<(
         return Ok((container, pidfd));
     };
     let _ = signal(pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
-    let _ = reap(pidfd.as_fd(), true);
+    if wait_ended(&pidfd, after(DEFAULT_TIMEOUT))? {
+        reap(pidfd.as_fd(), false)?;
+    }
     if !options.keep || options.detach {
         delete::delete(&request.store, container.id(), true, DEFAULT_TIMEOUT)?;
     }

@@ -37,23 +37,22 @@ pub fn dial(path: &Path) -> Result<OwnedFd> {
         socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).on("socket", "")?;
     // connect(2) to a full backlog waits as long as a send would, and so does a send to a full buffer.
     set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE)).on("setsockopt(SO_SNDTIMEO)", "")?;
-    let (address, _dir) = address(path).map_err(failed)?;
+    let (address, _file) = address(path).map_err(failed)?;
     connect(&socket, &address).map_err(failed)?;
     Ok(socket)
 }
 
-/// The address for a path of any length: one that does not fit is named through its directory, which is kept open meanwhile.
+/// The address for a path of any length: one that does not fit is named by a descriptor of the socket file, which is kept open
+/// meanwhile.
 fn address(path: &Path) -> Result<(SocketAddrUnix, Option<OwnedFd>), Errno> {
     if let Some(name) = path.as_os_str().as_bytes().strip_prefix(b"@") {
         return Ok((SocketAddrUnix::new_abstract_name(name)?, None));
     }
     match SocketAddrUnix::new(path) {
         Err(Errno::NAMETOOLONG) => {
-            let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name().ok_or(Errno::INVAL)?);
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let dir = rustix::fs::open(parent, flags, Mode::empty())?;
-            let short = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
-            Ok((SocketAddrUnix::new(&short)?, Some(dir)))
+            let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            let short = Path::new("/proc/self/fd").join(file.as_raw_fd().to_string());
+            Ok((SocketAddrUnix::new(&short)?, Some(file)))
         }
         other => Ok((other?, None)),
     }
@@ -90,12 +89,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let deep = dir.path().join("d".repeat(120));
         std::fs::create_dir(&deep).unwrap();
-        let path = deep.join("sock");
-        let (address, _keep) = address(&path).unwrap();
-        let listener =
-            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-        rustix::net::bind(&listener, &address).unwrap();
-        rustix::net::listen(&listener, 1).unwrap();
+        let path = deep.join("s".repeat(120));
+        let short = dir.path().join("sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&short).unwrap();
+        std::fs::rename(short, &path).unwrap();
         dial(&path).unwrap();
+        let e = dial(&deep.join("s".repeat(121))).unwrap_err();
+        assert!(e.to_string().ends_with("connect: no such file or directory"), "{e}");
     }
 }

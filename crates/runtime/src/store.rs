@@ -3,6 +3,7 @@
 //! `mkdir` of `<root>/<id>` reserves the id. The lock (a POSIX record lock, fcntl(2)) says who is changing the container:
 //! the kernel names its holder and drops it when the holder dies, so nothing that is written down can lie about it.
 
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -17,7 +18,7 @@ use brig_sys::trace::span;
 use brig_sys::{Context, SysError};
 
 use crate::deadline::timespec_until;
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result};
 use crate::id::ContainerId;
 
 /// Files of a container's directory.
@@ -373,29 +374,36 @@ impl AsFd for ContainerDir {
     }
 }
 
-/// Empties a directory. The lock file goes last: it is held by the caller, and others see by it that the container is going.
+/// Empties a directory. The record goes when all else is gone, so that it is there for the next try. The lock file goes last: it is
+/// held by the caller, and others see by it that the container is going.
 fn remove_tree(dir: BorrowedFd<'_>, path: &Path) -> Result<()> {
+    const LAST: [&str; 2] = [names::RECORD, names::LOCK];
     for entry in rustix::fs::Dir::read_from(dir).on_path("read", path)? {
         let entry = entry.on_path("read", path)?;
         let name = entry.file_name();
-        if name == c"." || name == c".." || name.to_bytes() == names::LOCK.as_bytes() {
+        if name == c"." || name == c".." || LAST.iter().any(|last| name.to_bytes() == last.as_bytes()) {
             continue;
         }
         let shown = || path.join(name.to_string_lossy().as_ref());
-        match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(Errno::ISDIR | Errno::PERM) => {
-                let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let sub = rustix::fs::openat(dir, name, flags, Mode::empty()).on_path("open", shown())?;
-                remove_tree(sub.as_fd(), &shown())?;
-                rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).on_path("rmdir", shown())?;
-            }
-            Err(e) => return Err(SysError::path("unlink", shown(), e)).doing(|| "removing the record"),
-        }
+        remove_entry(dir, name, &shown())?;
     }
-    match rustix::fs::unlinkat(dir, names::LOCK, AtFlags::empty()) {
+    for last in LAST {
+        let name = CString::new(last).unwrap_or_default();
+        remove_entry(dir, &name, &path.join(last))?;
+    }
+    Ok(())
+}
+
+fn remove_entry(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<()> {
+    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(e) => Err(SysError::path("unlink", path.join(names::LOCK), e).into()),
+        Err(Errno::ISDIR | Errno::PERM) => {
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let below = rustix::fs::openat(dir, name, flags, Mode::empty()).on_path("open", path)?;
+            remove_tree(below.as_fd(), path)?;
+            Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).on_path("rmdir", path)?)
+        }
+        Err(e) => Err(SysError::path("unlink", path, e).into()),
     }
 }
 

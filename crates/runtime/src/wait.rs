@@ -14,6 +14,7 @@ use crate::deadline::{after, timespec_until};
 use crate::error::{Error, Result};
 use crate::execs;
 use crate::id::ContainerId;
+use crate::record::Stage;
 use crate::store::Store;
 
 /// The kernel tells a status once the process's parent has asked for it. Parents that care do so at once.
@@ -28,11 +29,17 @@ const REAPED_WITHIN: Duration = Duration::from_secs(5);
 pub fn wait(store: &Store, id: &ContainerId, exec: Option<&str>) -> Result<Option<ExitStatus>> {
     let container = Container::load(store, id)?;
     let pidfd = match exec {
+        None if container.record.stage == Stage::Creating && container.creator()?.is_some() => {
+            return Err(Error::state(format!("container {id} is being created")));
+        }
         None => container.record.find(container.record.init.as_ref())?,
         Some(exec) => {
             let record = execs::find(&container.dir, exec)?;
             let record = record.ok_or_else(|| Error::state(format!("exec {exec} does not exist")))?;
-            record.process.map(|process| process.open()).transpose()?.flatten()
+            if record.is_starting(&container)? {
+                return Err(Error::state(format!("exec {exec} has not started yet")));
+            }
+            container.record.find(record.process.as_ref())?
         }
     };
     let Some(pidfd) = pidfd else { return Ok(None) };

@@ -104,17 +104,6 @@ pub fn goes_through_stage(ns: &Namespaces) -> bool {
     namespaces::needs_stage(ns)
 }
 
-/// How many processes are made on the way, the container's counted.
-pub fn processes(ns: &Namespaces) -> usize {
-    1 + usize::from(namespaces::needs_stage(ns)) + usize::from(matches!(ns.pid, Ns::Join(_)))
-}
-
-/// How many processes there are when the id mappings can be written: those of the last one are meant, unless the process
-/// before it needs them to make a time namespace.
-pub fn processes_before_id_maps(ns: &Namespaces) -> usize {
-    if namespaces::needs_stage(ns) && ns.time != Ns::New { 2 } else { 1 }
-}
-
 /// Becomes the container's first process.
 pub fn run(job: Job<'_>, channel: &Channel) -> ! {
     debug(channel, || format!("nsexec container setup: process {} was cloned", std::process::id()));

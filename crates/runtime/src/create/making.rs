@@ -9,16 +9,17 @@ use rustix::io::Errno;
 
 use brig_cgroup::Cgroup;
 use brig_plan::Ns;
-use brig_sys::process::{Child, CloneFlags, Cloned, ExitStatus, clone_process, reap, signal};
+use brig_sys::process::{Child, CloneFlags, Cloned, ExitStatus, clone_process, reap};
 use brig_sys::trace::{self, span};
 use brig_sys::{Context, SysError};
 
 use super::plan::{Decided, decide, first_record};
 use super::{CreateRequest, host_side, unit};
-use crate::channel::{Channel, FromChild, ToChild, adopt};
+use crate::channel::{Channel, FromChild, Hearing, ToChild, adopt};
 use crate::child;
 use crate::deadline::after;
 use crate::delete;
+use crate::ending::end;
 use crate::error::{Doing, Error, Kind, Result};
 use crate::filter::LoadedFilter;
 use crate::foreground::{Foreground, connect_console};
@@ -45,7 +46,7 @@ pub(crate) struct Making<'a> {
     lock: Lock,
     record: Box<Record>,
     pub(super) cgroup: Option<Cgroup>,
-    channel: Option<Channel>,
+    channel: Option<Hearing>,
     /// Processes made, the last of them the container's; the ones before it only lead to it.
     children: Vec<Child>,
     gate: Option<OwnedFd>,
@@ -53,8 +54,6 @@ pub(crate) struct Making<'a> {
     pidfd_socket: Option<OwnedFd>,
     /// Interfaces that were moved into its network namespace.
     net_devices: Option<netdev::Moved>,
-    /// The process waits for its id mappings until its pid is known.
-    owes_id_maps: bool,
     /// The process waits for word that systemd has it in the unit.
     waits_for_unit: bool,
     /// All limits but the memory's are set.
@@ -113,7 +112,6 @@ impl<'a> Making<'a> {
             filter_file: None,
             pidfd_socket,
             net_devices: None,
-            owes_id_maps: false,
             waits_for_unit: false,
             limits_set: false,
             console,
@@ -203,8 +201,8 @@ impl<'a> Making<'a> {
             }
             (None, _) => {}
         }
-        self.cgroup = cgroup;
-        (self.channel, self.gate) = (Some(ours), Some(gate));
+        self.channel = Some(Hearing::begin(ours, self.child()?.pid));
+        (self.cgroup, self.gate) = (cgroup, Some(gate));
         Ok(())
     }
 
@@ -232,7 +230,7 @@ impl<'a> Making<'a> {
     }
 
     /// Why the process has ended, if it has and could still say so.
-    fn reason_of_its_end(&self) -> Option<Error> {
+    fn reason_of_its_end(&mut self) -> Option<Error> {
         if !self.has_ended() {
             return None;
         }
@@ -272,7 +270,10 @@ impl<'a> Making<'a> {
     /// Works beside the process, and for it, until it is ready to go on.
     pub fn until_ready(&mut self) -> Result<()> {
         // A process that ends takes its unit along: what then fails here is not what went wrong.
-        let ready = self.work_until_ready().map_err(|e| self.reason_of_its_end().unwrap_or(e));
+        let mut ready = self.work_until_ready();
+        if let Err(e) = ready {
+            ready = Err(self.reason_of_its_end().unwrap_or(e));
+        }
         // The words that callers know from elsewhere.
         ready.doing(|| "error during container init").doing(|| "unable to start container process")
     }
@@ -282,15 +283,12 @@ impl<'a> Making<'a> {
         self.compile_filter()?;
         self.await_unit()?;
         host_side::filter_devices(self)?;
-        let expected = child::create::processes(&self.decided.plan.namespaces);
-        let mut ready = false;
-        // The word of a process that was cloned may come before that of the one that cloned it.
-        while !ready || self.children.len() < expected {
-            let Some(message) = self.hear()? else {
-                return Err(self.vanished());
-            };
+        while let Some(message) = self.hear()? {
             match message {
-                FromChild::NeedIdMaps => self.owes_id_maps = true,
+                FromChild::NeedIdMaps => {
+                    crate::userns::write_id_maps(self.pid()?, &self.decided.plan.id_maps)?;
+                    self.tell(ToChild::Mapped, None)?;
+                }
                 // A process that only led here has been followed by the next one.
                 FromChild::Cloned(_, pidfd) => self.children.push(adopt(pidfd)?),
                 FromChild::NeedSource(index) => {
@@ -311,7 +309,7 @@ impl<'a> Making<'a> {
                     self.hand_over_listener(number)?;
                     self.tell(ToChild::Go, None)?;
                 }
-                FromChild::Ready => ready = true,
+                FromChild::Ready => return self.last_touches(),
                 FromChild::Failed(e) => {
                     let e = e.context("error during container init");
                     return Err(e.context("unable to start container process"));
@@ -320,20 +318,19 @@ impl<'a> Making<'a> {
                 FromChild::Log(level, line) => log::log!(level, "{line}"),
                 FromChild::ProcContext(_) => {}
             }
-            self.pay_id_maps()?;
         }
-        self.last_touches()
+        Err(self.vanished())
     }
 
     fn program(&self) -> &str {
         self.decided.plan.process.args.first().map_or("", String::as_str)
     }
 
-    fn hear(&self) -> Result<Option<FromChild>> {
+    fn hear(&mut self) -> Result<Option<FromChild>> {
         let _span = span("waiting for the container's process");
-        match &self.channel {
-            Some(channel) => channel.next(),
-            None => Ok(None),
+        match (&mut self.channel, self.children.last()) {
+            (Some(channel), Some(newest)) => channel.next(newest.pidfd.as_fd()),
+            _ => Ok(None),
         }
     }
 
@@ -355,19 +352,6 @@ impl<'a> Making<'a> {
         if let Some(filter) = filter {
             log::debug!("seccomp filter flags: {}", filter.flags);
             filter.write(file.as_fd())?;
-        }
-        Ok(())
-    }
-
-    /// Id mappings are written once the process is known that waits for them: where it was cloned, its word and that of the
-    /// process that cloned it come in either order.
-    fn pay_id_maps(&mut self) -> Result<()> {
-        let known =
-            self.children.len() >= child::create::processes_before_id_maps(&self.decided.plan.namespaces);
-        if self.owes_id_maps && known {
-            crate::userns::write_id_maps(self.pid()?, &self.decided.plan.id_maps)?;
-            self.owes_id_maps = false;
-            self.tell(ToChild::Mapped, None)?;
         }
         Ok(())
     }
@@ -468,8 +452,9 @@ impl<'a> Making<'a> {
         self.net_devices = None;
         let had_process = !self.children.is_empty();
         for child in self.children.drain(..) {
-            let _ = signal(child.pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
-            let _ = reap(child.pidfd.as_fd(), true);
+            if let Err(e) = end(&child) {
+                log::debug!("{e}");
+            }
         }
         let deadline = after(Duration::from_secs(10));
         if let Err(e) = delete::remove_all(&self.dir, &self.record, deadline) {

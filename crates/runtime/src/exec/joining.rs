@@ -1,7 +1,7 @@
 //! A process on its way into a container.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -9,24 +9,28 @@ use rustix::io::Errno;
 use brig_cgroup::{Cgroup, Mode};
 use brig_plan::{Process, ProcessContext};
 use brig_spec::Status;
-use brig_sys::process::{Child, CloneFlags, Cloned, affinity, clone_process, reap, set_affinity, signal};
+use brig_sys::process::{Child, CloneFlags, Cloned, ExitStatus, affinity, clone_process, reap, set_affinity};
 use brig_sys::trace::{self, span};
 use brig_sys::{Context, SysError};
 
-use super::{ExecRequest, process, stopped};
-use crate::channel::{Channel, FromChild, ToChild, adopt};
+use super::{ExecEnd, ExecRequest, process, stopped};
+use crate::channel::{Channel, FromChild, Hearing, ToChild, adopt};
 use crate::child;
 use crate::container::Container;
 use crate::create::{from_problem, tell};
 use crate::deadline::after;
+use crate::ending::end;
 use crate::error::{Doing, Error, Kind, Result};
 use crate::execs::ExecRecord;
-use crate::foreground::{Foreground, connect_console, receive_master};
+use crate::foreground::{Awaited, Foreground, connect_console, receive_master};
 use crate::ident::Ident;
 use crate::listener::{self, Agent};
 use crate::store::names;
 use crate::tree::{self, SIGKILL};
 use crate::{clock, fds, host, pidfile, scheduler, socket};
+
+/// Signals by which a caller wants a command to end: SIGHUP, SIGINT, SIGQUIT, SIGTERM.
+const ENDING: [i32; 4] = [1, 2, 3, 15];
 
 /// A process on its way into a container.
 #[derive(Debug)]
@@ -34,7 +38,7 @@ pub(super) struct Joining<'a> {
     request: &'a ExecRequest,
     container: Container,
     process: Process,
-    channel: Channel,
+    channel: Hearing,
     /// Processes made, the last of them the container's; the one before it only led to it.
     children: Vec<Child>,
     /// Our end of the socket that a terminal in the foreground comes through.
@@ -105,16 +109,9 @@ impl<'a> Joining<'a> {
         }
         drop(channel);
         let pid = child.pid.as_raw_nonzero().get();
-        let mut joining = Self {
-            request,
-            process,
-            channel: ours,
-            children: vec![child],
-            console,
-            pidfd_socket,
-            container,
-            exec,
-        };
+        let channel = Hearing::begin(ours, child.pid);
+        let mut joining =
+            Self { request, process, channel, children: vec![child], console, pidfd_socket, container, exec };
         if !born_in_cgroup {
             let attached = cgroup.attach(pid, birthplace.is_none()).map_err(Error::from);
             if let Err(e) = attached.and_then(|()| joining.channel.tell(ToChild::Attached, None)) {
@@ -129,23 +126,39 @@ impl<'a> Joining<'a> {
         self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))
     }
 
-    /// Works for the process until it is ready to go on.
-    pub fn until_ready(&mut self) -> Result<()> {
+    /// Works for the process until it is ready to go on, or there is no need for it any more: it is told then how the command ends.
+    ///
+    /// Signals wait until there is somebody to pass them to, but in a paused container that may be never.
+    pub fn until_ready(
+        &mut self,
+        mut foreground: Option<&mut Foreground>,
+        deadline: Option<Instant>,
+    ) -> Result<Option<ExecEnd>> {
         let _span = span("waiting for the process");
-        let expected = if self.container.record.namespaces & CloneFlags::NEWPID.bits() != 0 { 2 } else { 1 };
-        let mut ready = false;
-        // The word of the process that was cloned may come before that of the one that cloned it.
-        while !ready || self.children.len() < expected {
-            let Some(message) = self.channel.next()? else {
-                return Err(self.vanished());
-            };
+        loop {
+            let newest =
+                self.children.last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
+            let newest = newest.pidfd.as_fd();
+            if let Some(foreground) = foreground.as_mut().filter(|_| !self.channel.has_next()) {
+                match foreground.wait_readable([self.channel.as_fd(), newest], deadline)? {
+                    Awaited::Readable => {}
+                    Awaited::TimedOut => return Ok(Some(ExecEnd::TimedOut)),
+                    Awaited::Signal(number)
+                        if ENDING.contains(&number) && self.container.status()? == Status::Paused =>
+                    {
+                        return Ok(Some(ExecEnd::Ended(ExitStatus::Signaled(number))));
+                    }
+                    Awaited::Signal(_) => continue,
+                }
+            }
+            let Some(message) = self.channel.next(newest)? else { return Err(self.vanished()) };
             match message {
                 FromChild::Cloned(_, pidfd) => self.children.push(adopt(pidfd)?),
                 FromChild::Listener(number) => {
                     self.hand_over_listener(number)?;
                     self.channel.tell(ToChild::Go, None)?;
                 }
-                FromChild::Ready => ready = true,
+                FromChild::Ready => return Ok(None),
                 FromChild::Failed(e) => return Err(e),
                 FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
                 FromChild::Log(level, line) => log::log!(level, "{line}"),
@@ -154,7 +167,6 @@ impl<'a> Joining<'a> {
                 }
             }
         }
-        Ok(())
     }
 
     fn program(&self) -> &str {
@@ -202,7 +214,7 @@ impl<'a> Joining<'a> {
         }
         if let Some(exec) = &mut self.exec {
             exec.process = Some(Ident::of(child.pid, child.pidfd.as_fd())?);
-            exec.write(&self.container.dir)?;
+            exec.write(&self.container)?;
         }
         if let Some(path) = &self.request.pid_file {
             pidfile::write(path, child.pid.as_raw_nonzero().get())?;
@@ -210,7 +222,7 @@ impl<'a> Joining<'a> {
         log::debug!("setns_init: about to exec {:?}", self.process.args);
         self.channel.tell(ToChild::Go, None)?;
         // The channel closes with the execve.
-        match self.channel.next()? {
+        match self.channel.next(child.pidfd.as_fd())? {
             Some(FromChild::InitFailed(fault)) => {
                 if let Some(path) = &self.request.pid_file {
                     let _ = rustix::fs::unlink(path);
@@ -233,8 +245,9 @@ impl<'a> Joining<'a> {
     /// Ends whatever there is of the process.
     pub fn undo(&mut self) {
         for child in self.children.drain(..) {
-            let _ = signal(child.pidfd.as_fd(), rustix::process::Signal::KILL.as_raw());
-            let _ = reap(child.pidfd.as_fd(), true);
+            if let Err(e) = end(&child) {
+                log::debug!("{e}");
+            }
         }
         forget(self.exec.as_ref(), &self.container);
     }
@@ -273,8 +286,7 @@ impl Running {
             Some(cgroup) => drop(cgroup.kill_all(deadline)?),
             None => tree::kill(self.child.pid.as_raw_nonzero().get(), self.child.pidfd.as_fd(), SIGKILL)?,
         }
-        let _ = signal(self.child.pidfd.as_fd(), SIGKILL);
-        reap(self.child.pidfd.as_fd(), true)?;
+        end(&self.child)?;
         if let Some(cgroup) = &cgroup {
             cgroup.wait_empty(deadline)?;
         }
@@ -284,7 +296,7 @@ impl Running {
     /// It has ended: so has its name.
     pub fn forget(&self) {
         if let Some(exec) = &self.exec {
-            let _ = exec.forget(&self.container.dir);
+            let _ = exec.forget(&self.container);
         }
     }
 }
@@ -340,13 +352,13 @@ fn name(request: &ExecRequest, container: &Container, process: &Process) -> Resu
         started: clock::now_ns(),
         cgroup: names,
     };
-    record.reserve(&container.dir)?;
+    record.reserve(container)?;
     Ok(Some(record))
 }
 
 fn forget(exec: Option<&ExecRecord>, container: &Container) {
     if let Some(exec) = exec {
-        let _ = exec.forget(&container.dir);
+        let _ = exec.forget(container);
     }
 }
 

@@ -71,16 +71,25 @@ pub fn exec(request: &ExecRequest) -> Result<ExecEnd> {
         return Err(Error::config("--timeout needs a command that stays in the foreground")
             .hint("leave --detach out"));
     }
+    let deadline = request.timeout.map(after);
     let mut joining = joining::Joining::begin(request, foreground.as_mut())?;
-    let joined =
-        joining.until_ready().and_then(|()| joining.let_go()).doing(|| "unable to start container process");
-    if let Err(e) = joined {
-        joining.undo();
-        return Err(e);
+    let joined = joining.until_ready(foreground.as_mut(), deadline).and_then(|early| match early {
+        None => joining.let_go().map(|()| None),
+        early => Ok(early),
+    });
+    match joined.doing(|| "unable to start container process") {
+        Ok(None) => {}
+        Ok(Some(end)) => {
+            joining.undo();
+            return Ok(end);
+        }
+        Err(e) => {
+            joining.undo();
+            return Err(e);
+        }
     }
     let Some(mut foreground) = foreground else { return Ok(ExecEnd::Detached) };
     let running = joining.into_running()?;
-    let deadline = request.timeout.map(after);
     let ended = foreground.wait(running.pidfd(), running.master()?, deadline)?;
     if ended.is_none() {
         running.kill_tree()?;
