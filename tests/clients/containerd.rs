@@ -146,7 +146,9 @@ fn a_task_lives_and_dies() {
     assert_eq!(task.status(), "RUNNING");
     task.task("kill", &["--signal", "SIGTERM", &task.id]).ok();
     host::eventually("the end", || task.status() == "STOPPED");
-    task.task("delete", &[&task.id]).run().exits(3);
+    // Versions differ in whether they give it as their own.
+    let deleted = task.task("delete", &[&task.id]).run();
+    assert!(deleted.code() == 3 || deleted.both().contains("exit code 3"), "{deleted}");
     task.assert_gone();
 }
 

@@ -1,5 +1,7 @@
 //! Docker Engine.
 
+mod crash;
 mod exec;
 mod life;
 mod run;
+mod swarm;

@@ -1,9 +1,10 @@
 //! The private Docker Engine (the script `engine` beside this file), and containers in it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ pub struct Engine {
     dir: TempDir,
     cgroup: String,
     script: Child,
+    answers: Mutex<BufReader<ChildStdout>>,
 }
 
 impl Engine {
@@ -29,32 +31,51 @@ impl Engine {
         if let Some(engine) = shared.upgrade() {
             return engine;
         }
-        let engine = Arc::new(Self::start());
+        let engine = Arc::new(Self::start(""));
         *shared = Arc::downgrade(&engine);
         engine
     }
 
-    fn start() -> Self {
+    /// An engine of its own, of a kind that the script knows.
+    pub fn of_kind(kind: &str) -> Arc<Self> {
+        Arc::new(Self::start(kind))
+    }
+
+    fn start(kind: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let dir = tempfile::Builder::new().prefix("brig-docker-").tempdir().unwrap();
+        // The root of a user namespace has to come through.
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let cgroup = format!("/brig-test/docker-{}-{number}", std::process::id());
         let mut script = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/engine"))
             .arg(dir.path())
             .arg(brig_tests::runtime())
-            .arg(&cgroup)
+            .args([cgroup.as_str(), kind])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Not to be ended by the keyboard, but to clean up when this process is.
             .process_group(0)
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(script.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let engine = Self { dir, cgroup, script };
-        assert_eq!(line, "ready\n", "the engine has not started, see above");
+        let answers = Mutex::new(BufReader::new(script.stdout.take().unwrap()));
+        let engine = Self { dir, cgroup, script, answers };
+        assert_eq!(engine.answer(), "ready", "the engine has not started, see above");
         engine.docker(&["import", "-", image::NAME]).input(image::archive()).ok();
         engine
+    }
+
+    fn answer(&self) -> String {
+        let mut line = String::new();
+        self.answers.lock().unwrap().read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Has the script kill or start a daemon.
+    #[track_caller]
+    pub fn tell(&self, command: &str, answer: &str) {
+        writeln!(self.script.stdin.as_ref().unwrap(), "{command}").unwrap();
+        assert_eq!(self.answer(), answer, "{command}");
     }
 
     /// A docker command.
@@ -123,7 +144,7 @@ impl Drop for Engine {
             std::thread::sleep(Duration::from_millis(10));
         };
         let mut said = String::new();
-        let _ = std::io::Read::read_to_string(self.script.stdout.as_mut().unwrap(), &mut said);
+        let _ = self.answers.get_mut().unwrap_or_else(PoisonError::into_inner).read_to_string(&mut said);
         if !std::thread::panicking() {
             assert!(status.success(), "the engine ended with {status}: {said}");
         }

@@ -18,3 +18,4 @@ mod engine;
 mod image;
 mod pidfds;
 mod podman;
+mod takeover;

@@ -231,10 +231,16 @@ fn remove_cgroup(dir: &Path) {
 
 /// Waits until a condition holds; it has to, in time.
 #[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    within(30, what, condition);
+}
+
+/// As [`eventually`], for what may take this many seconds.
+#[track_caller]
+pub fn within(seconds: u64, what: &str, mut condition: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "waited in vain for: {what}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(seconds), "waited in vain for: {what}");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
 }

@@ -87,9 +87,13 @@ impl Container {
         }
         Ok(match self.init()? {
             None => Status::Stopped,
-            Some(_) if gate::is_closed(&self.dir)? => Status::Created,
+            Some(_) if self.waits_for_start()? => Status::Created,
             Some(_) => Status::Running,
         })
+    }
+
+    fn waits_for_start(&self) -> Result<bool> {
+        if self.record.adopted { gate::is_there(&self.dir) } else { gate::is_closed(&self.dir) }
     }
 
     /// What `state` and `list` show. `owner` is known to `list` only.

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use brig_sys::init::abi::{HEAD_LEN, START, Step, TEXT_MAX};
@@ -45,6 +45,20 @@ pub fn is_closed(dir: &ContainerDir) -> Result<bool> {
         Ok(_) => Ok(true),
         Err(Errno::NXIO | Errno::NOENT) => Ok(false),
         Err(e) => Err(SysError::path("open", dir.file(names::FIFO), e).into()),
+    }
+}
+
+/// Whether the gate is there: with a container of runc's, whose `start` removes it, the only difference between created and
+/// running.
+///
+/// # Errors
+///
+/// Others than that there is none.
+pub fn is_there(dir: &ContainerDir) -> Result<bool> {
+    match rustix::fs::statat(dir, names::FIFO, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(e) => Err(SysError::path("stat", dir.file(names::FIFO), e).into()),
     }
 }
 
@@ -95,6 +109,36 @@ fn last_words(fault: InitFault) -> InitFault {
     match decode_fault(&fault.text) {
         Some(more) if fault.step == Step::Exec && more.step == Step::Exec => more,
         _ => fault,
+    }
+}
+
+/// Opens the gate of a container that runc made: its init waits for a reader and writes one byte to it, and of what becomes of
+/// its execve nobody learns.
+///
+/// # Errors
+///
+/// Nobody waits there.
+pub fn open_adopted(dir: &ContainerDir, init: &OwnedFd) -> Result<Outcome> {
+    let path = || dir.file(names::FIFO);
+    let read = dir.open_file(names::FIFO, OFlags::RDONLY | OFlags::NONBLOCK).on_path("open", path())?;
+    let mut byte = [0_u8; 1];
+    loop {
+        let mut fds = [PollFd::new(&read, PollFlags::IN), PollFd::new(init, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(SysError::new("poll", "exec.fifo", e).into()),
+        }
+        let ended = fds[1].revents().contains(PollFlags::IN);
+        match rustix::io::read(&read, &mut byte) {
+            Ok(1) => break,
+            Ok(_) | Err(Errno::AGAIN) if ended => return Ok(Outcome::Gone),
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(e) => return Err(SysError::path("read", path(), e).into()),
+        }
+    }
+    match rustix::fs::unlinkat(dir, names::FIFO, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(Outcome::Passed),
+        Err(e) => Err(SysError::path("unlink", path(), e).into()),
     }
 }
 

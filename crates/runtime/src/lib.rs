@@ -4,6 +4,7 @@
 //! they have in common: the [record](record) on disk, the [lock](store) in its directory, the [gate](gate) between created
 //! and running, and processes as pidfds with an [identity](ident) that can be written down.
 
+mod adopt;
 mod boot;
 mod bundle;
 mod channel;

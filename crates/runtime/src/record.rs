@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use brig_sys::trace::span;
 use serde::{Deserialize, Serialize};
 
+use crate::adopt;
 use crate::boot;
 use crate::error::{Doing, Error, Result};
 use crate::ident::Ident;
@@ -45,6 +46,9 @@ pub struct FilterRecord {
 pub struct Record {
     /// Version of the format.
     pub version: u32,
+    /// runc made the container: its record lies beside this one, see `crate::adopt`.
+    #[serde(default)]
+    pub adopted: bool,
     /// See [`Stage`].
     pub stage: Stage,
     /// Boot that the processes below belong to; empty where the record does not survive a boot.
@@ -140,7 +144,7 @@ impl Record {
         dir.replace(names::RECORD, names::RECORD_NEW, &bytes).doing(|| "writing the record")
     }
 
-    /// Reads the record; `None` when there is none.
+    /// Reads the record, or the one that runc left; `None` when there is none.
     ///
     /// # Errors
     ///
@@ -148,7 +152,7 @@ impl Record {
     pub fn read(dir: &ContainerDir) -> Result<Option<Box<Self>>> {
         let _span = span("reading the record");
         let Some(bytes) = dir.read(names::RECORD)? else {
-            return Ok(None);
+            return adopt::read(dir);
         };
         Self::parse(&bytes).map(Some).doing(|| dir.file(names::RECORD).display().to_string())
     }

@@ -58,8 +58,12 @@ pub fn start(store: &Store, id: &ContainerId) -> Result<()> {
 /// As [`start`].
 pub(crate) fn go(container: &Container, lock: Lock) -> Result<()> {
     let program = container.record.process.args.first().map_or("", String::as_str);
+    let init = container.init()?.filter(|_| container.record.adopted);
     let opening = span("starting the program");
-    let outcome = gate::open(&container.dir)?;
+    let outcome = match &init {
+        Some(init) => gate::open_adopted(&container.dir, init)?,
+        None => gate::open(&container.dir)?,
+    };
     drop(opening);
     match outcome {
         Outcome::Passed => {}

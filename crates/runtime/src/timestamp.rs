@@ -30,6 +30,32 @@ impl Timestamp {
         SystemTime::now().into()
     }
 
+    /// Reads RFC 3339, such as `2026-08-01T12:00:00.5+02:00`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, time) = text.split_once(['T', 't'])?;
+        let zone = time.find(['Z', 'z', '+', '-'])?;
+        let (time, zone) = (time.get(..zone)?, time.get(zone..)?);
+        let (seconds, fraction) = time.split_once('.').unwrap_or((time, "0"));
+        let [year, month, day] = numbers(date, '-')?;
+        let [hour, minute, second] = numbers(seconds, ':')?;
+        let offset = match zone.get(1..)? {
+            "" => 0,
+            offset => {
+                let [hours, minutes] = numbers(offset, ':')?;
+                (hours * 3600 + minutes * 60) * if zone.starts_with('-') { -1 } else { 1 }
+            }
+        };
+        let days = days(year, month, day)?;
+        let nanoseconds = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+        Some(Self::new(days * 86_400 + hour * 3600 + minute * 60 + second - offset, nanoseconds))
+    }
+
+    /// Nanoseconds since 1970.
+    pub fn nanoseconds(self) -> u64 {
+        let seconds = u64::try_from(self.seconds).unwrap_or_default();
+        seconds.saturating_mul(1_000_000_000).saturating_add(self.nanoseconds.into())
+    }
+
     /// `2026-08-01T10:00:00Z`: for the log.
     pub fn to_seconds(self) -> String {
         let (year, month, day) = date(self.seconds.div_euclid(86_400));
@@ -64,6 +90,22 @@ impl fmt::Display for Timestamp {
     }
 }
 
+fn numbers<const N: usize>(text: &str, separator: char) -> Option<[i64; N]> {
+    let numbers: Option<Vec<i64>> = text.split(separator).map(|part| part.parse().ok()).collect();
+    numbers?.try_into().ok()
+}
+
+/// The number of days after 1970 of a year, month and day: the opposite of [`date`].
+fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = if month <= 2 { year - 1 } else { year };
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    Some(year * 365 + year / 4 - year / 100 + year / 400 + day_of_year - 719_468)
+}
+
 /// Year, month and day of a number of days after 1970, in the Gregorian calendar.
 ///
 /// Years begin in March here, so that the leap day is the last; 400 of them have 146097 days.
@@ -96,6 +138,26 @@ mod tests {
             (253_402_300_799, "9999-12-31T23:59:59Z"),
         ] {
             assert_eq!(Timestamp::new(seconds, 999).to_seconds(), text);
+        }
+    }
+
+    #[test]
+    fn reads_what_it_writes() {
+        for text in [
+            "1970-01-01T00:00:00Z",
+            "2000-02-29T23:59:59.000000001Z",
+            "2024-03-01T00:00:00.5Z",
+            "2026-12-01T03:52:56.105360908Z",
+        ] {
+            let time = Timestamp::parse(text).unwrap();
+            assert_eq!(time.to_string(), text);
+            assert_eq!(Timestamp::from_nanoseconds(time.nanoseconds()), time);
+        }
+        let zone = |text| Timestamp::parse(text).map(|time| time.to_string());
+        assert_eq!(zone("2026-01-01T00:30:00+02:00").as_deref(), Some("2025-12-31T22:30:00Z"));
+        assert_eq!(zone("2026-01-01T00:30:00-00:30").as_deref(), Some("2026-01-01T01:00:00Z"));
+        for wrong in ["", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "x-01-01T00:00:00Z"] {
+            assert_eq!(Timestamp::parse(wrong), None, "{wrong}");
         }
     }
 

@@ -105,6 +105,7 @@ pub(super) fn first_record(request: &CreateRequest, decided: &Decided) -> Result
     let Decided { spec, plan, .. } = decided;
     Ok(Box::new(Record {
         version: Record::VERSION,
+        adopted: false,
         stage: Stage::Creating,
         boot: crate::boot::id_for(request.store.root()),
         creator: Ident::own()?,

@@ -13,7 +13,7 @@ use brig_sys::process::{Child, CloneFlags, Cloned, ExitStatus, affinity, clone_p
 use brig_sys::trace::{self, span};
 use brig_sys::{Context, SysError};
 
-use super::{ExecEnd, ExecRequest, process, stopped};
+use super::{ExecEnd, ExecRequest, Program, process, stopped};
 use crate::channel::{Channel, FromChild, Hearing, ToChild, adopt};
 use crate::child;
 use crate::container::Container;
@@ -27,7 +27,7 @@ use crate::ident::Ident;
 use crate::listener::{self, Agent};
 use crate::store::names;
 use crate::tree::{self, SIGKILL};
-use crate::{clock, fds, host, pidfile, scheduler, socket};
+use crate::{adopt, clock, fds, host, pidfile, scheduler, socket};
 
 /// Signals by which a caller wants a command to end: SIGHUP, SIGINT, SIGQUIT, SIGTERM.
 const ENDING: [i32; 4] = [1, 2, 3, 15];
@@ -400,7 +400,11 @@ fn run_on(cpus: Option<&[usize]>) -> Result<Option<Vec<usize>>> {
 
 fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
     let record = &container.record;
-    let described = process::describe(&request.program, record)?;
+    let base = match &request.program {
+        Program::Changes(_) if record.adopted => &adopt::process(record)?,
+        _ => &record.process,
+    };
+    let described = process::describe(&request.program, base)?;
     let context = ProcessContext {
         rootless_euid: record.rootless,
         user_namespace: record.namespaces & CloneFlags::NEWUSER.bits() != 0,
@@ -421,6 +425,9 @@ fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
 }
 
 fn open_filter(container: &Container) -> Result<OwnedFd> {
+    if container.record.adopted {
+        return adopt::filter(&container.dir);
+    }
     let path = container.dir.file(names::FILTER);
     Ok(container.dir.open_file(names::FILTER, OFlags::RDONLY).on_path("open", path)?)
 }

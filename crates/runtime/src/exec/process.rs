@@ -4,7 +4,6 @@
 use brig_spec::{Capabilities, Process};
 
 use crate::error::{Error, Result};
-use crate::record::Record;
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -45,16 +44,15 @@ pub struct Changes {
 /// # Errors
 ///
 /// There is no command.
-pub(super) fn describe(program: &Program, record: &Record) -> Result<Process> {
+pub(super) fn describe(program: &Program, container: &Process) -> Result<Process> {
     match program {
-        Program::File(file) => Ok(from_file(file, record)),
-        Program::Changes(changes) => changed(changes, &record.process),
+        Program::File(file) => Ok(from_file(file, container)),
+        Program::Changes(changes) => changed(changes, container),
     }
 }
 
 /// A described process stands for itself; what it leaves out of the things that confine it is the container's.
-fn from_file(file: &Process, record: &Record) -> Process {
-    let container = &record.process;
+fn from_file(file: &Process, container: &Process) -> Process {
     let mut process = file.clone();
     process.capabilities = process.capabilities.or_else(|| container.capabilities.clone());
     process.oom_score_adj = process.oom_score_adj.or(container.oom_score_adj);
