@@ -16,6 +16,7 @@ mod containerd;
 mod docker;
 mod engine;
 mod image;
+mod kubernetes;
 mod pidfds;
 mod podman;
 mod takeover;
