@@ -395,6 +395,10 @@ impl<'a> Making<'a> {
             reap(led_here.pidfd.as_fd(), true)?;
         }
         self.record.init = Some(Ident::of(child.pid, child.pidfd.as_fd())?);
+        if let Some(cgroup) = &self.cgroup {
+            // Without those that there was no permission for: what joins the container later finds none of them.
+            self.record.cgroup = cgroup.names().clone();
+        }
         self.record.stage = Stage::Created;
         self.record.created = clock::now_ns();
         if let Some(cgroup) = self.cgroup.as_ref().filter(|_| !self.decided.plan.cgroup.systemd) {

@@ -100,11 +100,27 @@ fn hierarchy(c: &Creation<'_>, mount: &Mount, group: &Name, target: MountTarget)
         let options = FsOptions { source: Some("cgroup".to_owned()), params: params.flatten().collect() };
         c.api.fresh(c.root()?, &target, "cgroup", &options, mount.attrs).map(drop)
     } else {
-        let dir = group.dir();
-        // Where the cgroup could not be made, the process is where its creator was.
-        let source = dir.ancestors().find(|dir| dir.exists()).unwrap_or(&dir).to_owned();
-        bind(c, mount, open_source(&source)?, &source, &target).map(drop)
+        let source = group.dir();
+        let (fd, source) = match open_source(&source) {
+            // There was no permission to make it: then the container is where its maker is.
+            Err(e) if c.job.cgroup.rootless && e.errno() == Some(Errno::NOENT) => {
+                let source = makers_own(group)?;
+                (open_source(&source)?, source)
+            }
+            other => (other?, source),
+        };
+        bind(c, mount, fd, &source, &target).map(drop)
     }
+}
+
+/// This process's own cgroup in the hierarchy of another.
+fn makers_own(group: &Name) -> Result<PathBuf> {
+    let layout = brig_cgroup::Layout::detect()?;
+    let own = match layout.hierarchies.iter().find(|hierarchy| hierarchy.mount == group.mount) {
+        Some(hierarchy) => hierarchy.own()?,
+        None => Path::new(""),
+    };
+    Ok(group.mount.join(own.strip_prefix("/").unwrap_or(own)))
 }
 
 fn bind(
