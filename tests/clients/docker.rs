@@ -2,6 +2,8 @@
 
 mod crash;
 mod exec;
+mod flags;
 mod life;
+mod report;
 mod run;
 mod swarm;

@@ -64,7 +64,7 @@ fn what_cannot_be_executed_is_said() {
 }
 
 /// Engines before 23 gave 126 for all that an exec could not execute.
-fn newer_engine(engine: &Engine) -> bool {
+pub fn newer_engine(engine: &Engine) -> bool {
     let version = engine.docker(&["version", "--format", "{{.Server.Version}}"]).ok();
     let major: u32 = version.line().split('.').next().unwrap().parse().unwrap();
     major >= 23
