@@ -43,7 +43,7 @@ SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package 
 
 .PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 systemd-test vm-test \
 	attack fuzz-short fuzz \
-	kill kill-matrix clients beside lint fmt ci clean
+	kill kill-matrix clients clients-full beside lint fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
 
@@ -152,6 +152,9 @@ kill-matrix: beside ## every system call, 2000 kills at random, every fault, 500
 clients: beside ## Docker and other clients, with the runtime below them
 	@tests/need clients
 	$(SUITE) --test clients $(TESTS)
+
+clients-full: export CLIENTS_FULL = 1
+clients-full: clients ## the same with more of everything: fifty containers at once, twenty tasks of a swarm
 
 lint: ## clippy, and the limits of size
 	@tests/need build

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use brig_tests::{Run, Value, host};
 use tempfile::TempDir;
 
+use crate::documented::{snippet, with_lines};
 use crate::image;
 
 /// A running engine. Ends with the last test that uses it, or with this process, however that ends.
@@ -46,6 +47,7 @@ impl Engine {
         let dir = tempfile::Builder::new().prefix("brig-docker-").tempdir().unwrap();
         // The root of a user namespace has to come through.
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
+        documented_configuration(dir.path(), kind);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let cgroup = format!("/brig-test/docker-{}-{number}", std::process::id());
         let mut script = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/engine"))
@@ -127,6 +129,23 @@ impl Engine {
     /// Files of the engine.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+}
+
+/// What the script takes from `docs/install.md`.
+fn documented_configuration(dir: &Path, kind: &str) {
+    let snippet = |chapter, language| snippet(chapter, language, &brig_tests::runtime());
+    match kind {
+        "documented" => std::fs::write(dir.join("daemon.json"), snippet("Docker", "json")).unwrap(),
+        "cri" => {
+            const PLUGIN: &str = "[plugins.\"io.containerd.grpc.v1.cri\".containerd";
+            let toml = snippet("containerd", "toml").replace("version = 2\n", "");
+            let toml = with_lines(&toml, &format!("{PLUGIN}]"), "snapshotter = \"native\"");
+            let root = format!("Root = \"{}/runc\"", dir.display());
+            let toml = with_lines(&toml, &format!("{PLUGIN}.runtimes.brig.options]"), &root);
+            std::fs::write(dir.join("runtime.toml"), toml).unwrap();
+        }
+        _ => {}
     }
 }
 

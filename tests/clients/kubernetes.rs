@@ -53,6 +53,13 @@ fn answer(engine: &Engine, method: &str, request: &Value) -> Value {
     serde_json::from_str(&finished.out).unwrap()
 }
 
+/// What a pod's RuntimeClass says, as it is documented.
+fn handler() -> String {
+    let class = crate::documented::snippet("Kubernetes", "yaml", &brig_tests::runtime());
+    let line = class.lines().find_map(|line| line.strip_prefix("handler: "));
+    line.unwrap().to_owned()
+}
+
 impl Pod {
     fn new(pid: i32) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -66,7 +73,8 @@ impl Pod {
                 "security_context": { "namespace_options": { "network": NODE, "pid": pid } }
             }
         });
-        let sandbox = answer(&engine, "RunPodSandbox", &json!({ "config": config }));
+        let request = json!({ "config": config, "runtime_handler": handler() });
+        let sandbox = answer(&engine, "RunPodSandbox", &request);
         let id = sandbox["pod_sandbox_id"].as_str().unwrap().to_owned();
         Self { engine, config, id }
     }

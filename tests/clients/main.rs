@@ -1,7 +1,7 @@
 //! Clients from the distribution, with the runtime below them.
 //!
 //! Each client has daemons and storage of its own in a temporary folder, shared by the tests that run at the same time, and its
-//! cgroups below `/brig-test`. `RUNTIME=runc` tests another runtime.
+//! cgroups below `/brig-test`. `RUNTIME=runc` tests another runtime, `CLIENTS_FULL=1` with more of everything.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,6 +14,7 @@
 
 mod containerd;
 mod docker;
+mod documented;
 mod engine;
 mod image;
 mod kubernetes;

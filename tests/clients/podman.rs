@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use brig_tests::{Pty, Run, host};
 use tempfile::TempDir;
 
+use crate::documented::{snippet, with_lines};
 use crate::image::{self, show_limit};
 
 /// Who calls Podman.
@@ -90,28 +91,27 @@ impl Podman {
         let runtime = self.path().join("runtime");
         fs::copy(brig_tests::runtime(), &runtime).unwrap();
         // Limits that the host may grant: its own may be below Podman's defaults, without the privilege to raise them.
-        let configuration = format!(
+        let configuration = snippet("Podman and Buildah", "toml", &runtime);
+        let engine = format!(
             r#"
-[containers]
-default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
-netns = "none"
-{pids_limit}
-[engine]
-runtime = "tested"
-runtime_supports_json = ["tested"]
 infra_image = "localhost/pause:test"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 lock_type = "file"
 tmp_dir = "{dir}/xdg/tmp"
 static_dir = "{dir}/home/static"
-volume_path = "{dir}/home/volumes"
-[engine.runtimes]
-tested = ["{}"]
+volume_path = "{dir}/home/volumes""#
+        );
+        let configuration = with_lines(&configuration, "[engine]", &engine);
+        let configuration = format!(
+            r#"{configuration}
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+netns = "none"
+{pids_limit}
 [network]
 network_config_dir = "{dir}/home/networks"
-"#,
-            runtime.display()
+"#
         );
         fs::write(self.path().join("containers.conf"), configuration).unwrap();
         let storage = format!(

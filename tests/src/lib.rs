@@ -117,6 +117,11 @@ pub fn is_older_runc(version: (u32, u32)) -> bool {
     is_other_runtime() && ours.is_some_and(|ours| ours < version)
 }
 
+/// Whether the slow tests of clients are to be run too, which make sure of the same with more of everything.
+pub fn is_full() -> bool {
+    std::env::var_os("CLIENTS_FULL").is_some()
+}
+
 /// Says, past the capture of test output, what a test could not check here. A test that can check nothing says so too.
 #[track_caller]
 pub fn note(text: &str) {

@@ -4,7 +4,6 @@
 //! they have in common: the [record](record) on disk, the [lock](store) in its directory, the [gate](gate) between created
 //! and running, and processes as pidfds with an [identity](ident) that can be written down.
 
-mod adopt;
 mod boot;
 mod bundle;
 mod channel;
@@ -53,6 +52,7 @@ mod start;
 mod stats;
 mod store;
 mod subids;
+mod takeover;
 pub mod timestamp;
 mod tree;
 mod update;

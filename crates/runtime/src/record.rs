@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use brig_sys::trace::span;
 use serde::{Deserialize, Serialize};
 
-use crate::adopt;
 use crate::boot;
 use crate::error::{Doing, Error, Result};
 use crate::ident::Ident;
 use crate::store::{ContainerDir, names};
+use crate::takeover;
 
 /// Version of the record's format.
 const VERSION: u32 = 1;
@@ -46,7 +46,7 @@ pub struct FilterRecord {
 pub struct Record {
     /// Version of the format.
     pub version: u32,
-    /// runc made the container: its record lies beside this one, see `crate::adopt`.
+    /// runc made the container: its record lies beside this one, see `crate::takeover`.
     #[serde(default)]
     pub adopted: bool,
     /// See [`Stage`].
@@ -152,7 +152,7 @@ impl Record {
     pub fn read(dir: &ContainerDir) -> Result<Option<Box<Self>>> {
         let _span = span("reading the record");
         let Some(bytes) = dir.read(names::RECORD)? else {
-            return adopt::read(dir);
+            return takeover::read(dir);
         };
         Self::parse(&bytes).map(Some).doing(|| dir.file(names::RECORD).display().to_string())
     }

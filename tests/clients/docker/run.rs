@@ -8,6 +8,16 @@ use crate::engine::Engine;
 use crate::image::{exists, show_limit};
 
 #[test]
+fn the_documented_configuration_makes_it_the_default() {
+    let engine = Engine::of_kind("documented");
+    assert_eq!(engine.docker(&["info", "--format={{.DefaultRuntime}}"]).ok().line(), "brig");
+    let container = engine.container(&[], "sleep 1000");
+    assert_eq!(container.inspect()["HostConfig"]["Runtime"], "brig");
+    container.exec(&["true"]).ok();
+    engine.run(&["--runtime=brig", "IMAGE", "true"]).ok();
+}
+
+#[test]
 fn the_exit_status_is_that_of_the_command() {
     let engine = Engine::shared();
     engine.run(&["IMAGE", "sh", "-c", "echo hello; exit 7"]).run().exits(7).says("hello");
@@ -255,17 +265,6 @@ fn namespaces_can_be_those_of_others() {
         let host = fs::read_link(&link).unwrap();
         let inside = engine.run(&[flag, "IMAGE", "readlink", &link]).ok();
         assert_eq!(inside.line(), host.to_string_lossy(), "{flag}");
-    }
-}
-
-#[test]
-fn many_at_once() {
-    let engine = Engine::shared();
-    let runs: Vec<_> = (0..12)
-        .map(|n| engine.run(&["IMAGE", "sh", "-c", &format!("echo number {n}; exit {n}")]).spawn())
-        .collect();
-    for (n, run) in runs.into_iter().enumerate() {
-        run.finish().exits(i32::try_from(n).unwrap()).says(&format!("number {n}"));
     }
 }
 

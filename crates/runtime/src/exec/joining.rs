@@ -27,7 +27,7 @@ use crate::ident::Ident;
 use crate::listener::{self, Agent};
 use crate::store::names;
 use crate::tree::{self, SIGKILL};
-use crate::{adopt, clock, fds, host, pidfile, scheduler, socket};
+use crate::{clock, fds, host, pidfile, scheduler, socket, takeover};
 
 /// Signals by which a caller wants a command to end: SIGHUP, SIGINT, SIGQUIT, SIGTERM.
 const ENDING: [i32; 4] = [1, 2, 3, 15];
@@ -401,7 +401,7 @@ fn run_on(cpus: Option<&[usize]>) -> Result<Option<Vec<usize>>> {
 fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
     let record = &container.record;
     let base = match &request.program {
-        Program::Changes(_) if record.adopted => &adopt::process(record)?,
+        Program::Changes(_) if record.adopted => &takeover::process(record)?,
         _ => &record.process,
     };
     let described = process::describe(&request.program, base)?;
@@ -426,7 +426,7 @@ fn plan(request: &ExecRequest, container: &Container) -> Result<Process> {
 
 fn open_filter(container: &Container) -> Result<OwnedFd> {
     if container.record.adopted {
-        return adopt::filter(&container.dir);
+        return takeover::filter(&container.dir);
     }
     let path = container.dir.file(names::FILTER);
     Ok(container.dir.open_file(names::FILTER, OFlags::RDONLY).on_path("open", path)?)
