@@ -152,7 +152,7 @@ impl Record {
     pub fn read(dir: &ContainerDir) -> Result<Option<Box<Self>>> {
         let _span = span("reading the record");
         let Some(bytes) = dir.read(names::RECORD)? else {
-            return takeover::read(dir);
+            return takeover::read(dir).map(|found| found.map(Box::new));
         };
         Self::parse(&bytes).map(Some).doing(|| dir.file(names::RECORD).display().to_string())
     }

@@ -99,6 +99,7 @@ fn to_record(state: state::State) -> Result<Record> {
     let (annotations, bundle) = labels(&config.labels);
     let own = |kind: &str| config.namespaces.iter().any(|ns| ns.kind == kind && ns.path.is_empty());
     Ok(Record {
+        rdt: None,
         version: Record::VERSION,
         adopted: true,
         stage: Stage::Created,
