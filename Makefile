@@ -24,7 +24,10 @@ RELR    := $(if $(filter %-gnu,$(TARGET)),$(shell getconf GNU_LIBC_VERSION | \
 	awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print "-C link-arg=-Wl,-z,pack-relative-relocs" }'))
 # Within 3 MB: equal functions are one, equal ends of strings too, and only what is short is copied into its callers. LLD, which
 # Rust links with on x86_64, can do that.
-SMALL   := -C llvm-args=-inline-threshold=25 $(if $(filter x86_64,$(MACHINE)),-C link-arg=-Wl,--icf=all -C link-arg=-Wl,-O2)
+SMALL   := -C llvm-args=-inline-threshold=25
+ifeq ($(MACHINE),x86_64)
+SMALL   += -C link-arg=-Wl,--icf=all -C link-arg=-Wl,-O2
+endif
 # Of a release, two builds have the same bytes: where cargo keeps the sources of crates must not be in them.
 CRATES  := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 RELEASE := env RUSTFLAGS="-C target-feature=+crt-static $(RELR) $(SMALL) --remap-path-prefix=$(CRATES)=/crates" $(CARGO)
