@@ -180,6 +180,24 @@ fn json_that_cannot_be_read() {
     b.brig("update").args(["-r", "/no/such/file", &b.id]).fails().says("no such file or directory");
 }
 
+/// There is no such processor here, so all that can be seen is that it is tried.
+#[test]
+fn caches_and_memory_bandwidth() {
+    if std::path::Path::new("/sys/fs/resctrl/info").exists() {
+        return note("not run: this processor has it");
+    }
+    let b = Bundle::sleeping();
+    b.start();
+    for (flags, text) in [
+        (["--l3-cache-schema", "L3:0=f"], "Intel RDT/CAT: l3 cache schema is not enabled"),
+        (["--mem-bw-schema", "MB:0=50"], "Intel RDT/MBA: memory bandwidth schema is not enabled"),
+    ] {
+        let refused = update(&b, &flags);
+        assert_ne!(refused.code(), 0);
+        refused.says(text);
+    }
+}
+
 /// Row 34 of the cases.
 #[test]
 fn a_quota_taken_away_while_the_memory_changes() {
@@ -384,7 +402,6 @@ fn a_container_that_is_created_or_paused_but_not_one_that_has_ended() {
     update(&b, &["--pids-limit", "52"]).exits(1).says("container not running");
 }
 
-/// The record keeps what is in force; hooks and later updates start from it.
 #[test]
 fn members_of_json_that_mean_nothing_are_said_to_be_ignored() {
     brig_tests::only_brig("says nothing", || {

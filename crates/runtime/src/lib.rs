@@ -69,6 +69,7 @@ pub use gc::{Leftover, leftovers, remove_leftover};
 pub use id::ContainerId;
 pub use kill::{Target, kill};
 pub use pause::{pause, resume};
+pub use rdt::Changes as RdtChanges;
 pub use run::{RunOptions, run};
 pub use start::start;
 pub use stats::{Event, Sample, events, processes, sample, stats};

@@ -3,6 +3,9 @@
 //! A class of service is a directory there, made with `mkdir`, with its limits in `schemata` and its processes in `tasks`; a
 //! monitoring group is a directory below it. Their names go into the record before they are made.
 
+mod stats;
+mod update;
+
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -14,6 +17,9 @@ use brig_spec::IntelRdt;
 use brig_sys::SysError;
 
 use crate::error::{Doing, Error, Result};
+
+pub use update::Changes;
+pub(crate) use update::change;
 
 /// Where the kernel makes a mount point for it.
 const USUAL_PLACE: &str = "/sys/fs/resctrl";

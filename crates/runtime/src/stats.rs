@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use brig_cgroup::{OomEvent, Stats};
+use brig_cgroup::{Cgroup, OomEvent, Stats};
 use brig_spec::Status;
 use brig_sys::SysError;
 
@@ -64,8 +64,16 @@ pub fn sample(store: &Store, id: &ContainerId) -> Result<Sample> {
     let container = load_alive(store, id)?;
     let cgroup = container.cgroup()?;
     let at = crate::clock::now_ns();
-    let stats = cgroup.stats().doing(|| "reading statistics")?;
+    let stats = read(&container, &cgroup)?;
     Ok(Sample { at, created: container.record.created, stats })
+}
+
+fn read(container: &Container, cgroup: &Cgroup) -> Result<Stats> {
+    let mut stats = cgroup.stats().doing(|| "reading statistics")?;
+    if let Some(groups) = &container.record.rdt {
+        stats.intel_rdt = groups.stats();
+    }
+    Ok(stats)
 }
 
 /// Tells what a container uses at each interval, and each kill for want of memory as it happens, until the container ends or
@@ -100,7 +108,7 @@ pub fn events(
         if timespec_until(next).is_none() {
             // After a long sleep of the machine one record is enough.
             next = after(interval);
-            match cgroup.stats() {
+            match read(&container, &cgroup) {
                 Ok(stats) => tell(Event::Stats(Box::new(stats)))?,
                 Err(e) => log::error!("reading statistics of {id}: {e}"),
             }

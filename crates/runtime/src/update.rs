@@ -8,6 +8,7 @@ use crate::container::Container;
 use crate::deadline::after;
 use crate::error::{Doing, Error, Result};
 use crate::id::ContainerId;
+use crate::rdt;
 use crate::store::Store;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// # Errors
 ///
 /// The container is stopped; a limit is refused.
-pub fn update(store: &Store, id: &ContainerId, changes: &Resources) -> Result<()> {
+pub fn update(store: &Store, id: &ContainerId, changes: &Resources, rdt: &rdt::Changes) -> Result<()> {
     let dir = store.open(id)?;
     let _lock = dir.lock(after(TIMEOUT))?;
     let mut container = Container::load(store, id)?;
@@ -28,6 +29,19 @@ pub fn update(store: &Store, id: &ContainerId, changes: &Resources) -> Result<()
     if !changes.devices.is_empty() {
         log::warn!("linux.resources.devices: device rules are not changed by update");
     }
+    let groups = container.record.rdt.clone();
+    let changed = rdt::change(groups.as_ref(), rdt)?;
+    match (change_limits(&mut container, changes), changed) {
+        (Err(error), Some(changed)) => Err(match changed.undo() {
+            Ok(()) => error,
+            Err(undo) => undo.context(format!("{error}; and")),
+        }),
+        (done, _) => done,
+    }
+}
+
+/// Changes the limits of the cgroup, in the record and in the kernel.
+fn change_limits(container: &mut Container, changes: &Resources) -> Result<()> {
     let merged = merge(&container.record.resources, changes);
     let cgroup = container.cgroup()?;
     // First the record: it can be put back without fail, which limits below what is in use by then cannot.

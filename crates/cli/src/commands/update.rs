@@ -4,6 +4,7 @@ use crate::status::ExitCode;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use brig_runtime::RdtChanges;
 use brig_spec::{BlockIo, Cpu, Memory, Pids, Resources};
 
 use super::setup::absolute;
@@ -68,10 +69,8 @@ pub struct UpdateArgs {
     pub id: ContainerId,
     /// The limits.
     pub resources: ResourcesFrom,
-    /// `--l3-cache-schema`.
-    pub l3_cache_schema: Option<String>,
-    /// `--mem-bw-schema`.
-    pub mem_bw_schema: Option<String>,
+    /// `--l3-cache-schema` and `--mem-bw-schema`.
+    pub rdt: RdtChanges,
 }
 
 /// Where limits come from.
@@ -90,8 +89,10 @@ impl UpdateArgs {
         Ok(Self {
             id: container_id(parsed)?,
             resources: ResourcesFrom::new(parsed)?,
-            l3_cache_schema: parsed.flags.text("l3-cache-schema")?,
-            mem_bw_schema: parsed.flags.text("mem-bw-schema")?,
+            rdt: RdtChanges {
+                l3_cache_schema: parsed.flags.text("l3-cache-schema")?,
+                mem_bw_schema: parsed.flags.text("mem-bw-schema")?,
+            },
         })
     }
 }
@@ -194,10 +195,7 @@ fn run(parsed: &Parsed, global: &Global) -> Result<ExitCode, Error> {
 }
 
 fn update(args: &UpdateArgs, global: &Global) -> Result<ExitCode, Error> {
-    if args.l3_cache_schema.is_some() || args.mem_bw_schema.is_some() {
-        return Err(Error::unsupported("update --l3-cache-schema and --mem-bw-schema"));
-    }
-    brig_runtime::update(&store(global)?, &args.id, &args.resources.read()?)?;
+    brig_runtime::update(&store(global)?, &args.id, &args.resources.read()?, &args.rdt)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -305,7 +303,7 @@ mod tests {
         assert_eq!(args(&["--resources=-"]).unwrap().resources, ResourcesFrom::Stdin);
         let both = args(&["-r", "/r.json", "--memory", "abc", "--l3-cache-schema", "L3:0=f"]).unwrap();
         assert_eq!(both.resources, ResourcesFrom::File("/r.json".into()));
-        assert_eq!(both.l3_cache_schema.as_deref(), Some("L3:0=f"));
+        assert_eq!(both.rdt.l3_cache_schema.as_deref(), Some("L3:0=f"));
     }
 
     #[test]
