@@ -154,7 +154,7 @@ fn a_mount_whose_source_is_missing() {
     only_brig("hints", || {
         create_explains(
             |b| _ = b.mount(json!({ "destination": "/v", "source": "/no/such", "options": ["bind"] })),
-            "mounts[7]: mounting /no/such on /v: the source of the bind mount: open /no/such: no such file or directory",
+            "mounts[7]: the source of the bind mount: open /no/such: no such file or directory",
             "make it on the host",
         );
     });

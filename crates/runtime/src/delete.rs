@@ -300,7 +300,8 @@ pub(crate) fn remove_marked(store: &Store, id: &ContainerId, deadline: Instant) 
     }
     match store.reserve(id) {
         Ok((dir, _lock)) => remove_unrecorded(&dir, None, deadline),
-        Err(e) if e.errno() == Some(Errno::EXIST) => {
+        // Made by somebody else, or made here and at once removed by another delete.
+        Err(e) if e.errno() == Some(Errno::EXIST) || matches!(e.kind(), Kind::State | Kind::NotFound) => {
             Err(Error::state("a container of that id is being created").with_errno(Errno::EXIST))
         }
         Err(e) => Err(e),

@@ -214,7 +214,8 @@ pub(super) fn program(plan: &Plan, view: &View<'_>, complaints: &mut Complaints)
             Err(_) => {}
         }
     }
-    let error = crate::explain::lookup(name, Errno::NOENT);
+    // More is known here than when the program has been looked for.
+    let error = crate::error::Error::config(crate::explain::lookup(name, Errno::NOENT).message());
     let hint = if search.is_empty() {
         "process.env has no PATH to search, so process.args[0] must be a path".to_owned()
     } else {

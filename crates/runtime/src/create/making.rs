@@ -310,10 +310,7 @@ impl<'a> Making<'a> {
                     self.tell(ToChild::Go, None)?;
                 }
                 FromChild::Ready => return self.last_touches(),
-                FromChild::Failed(e) => {
-                    let e = e.context("error during container init");
-                    return Err(e.context("unable to start container process"));
-                }
+                FromChild::Failed(e) => return Err(e),
                 FromChild::InitFailed(fault) => return Err(fault.into_error(self.program())),
                 FromChild::Log(level, line) => log::log!(level, "{line}"),
                 FromChild::ProcContext(_) => {}
