@@ -360,11 +360,17 @@ impl ContainerDir {
             remove_tree(self.fd.as_fd(), &self.path)?;
             match rustix::fs::rmdir(&self.path) {
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                // Another delete has removed this one, and what has its name now is a new container's.
+                Err(Errno::NOTEMPTY) if self.is_removed()? => return Ok(()),
                 Err(Errno::NOTEMPTY) => {}
                 Err(e) => return Err(SysError::path("rmdir", &self.path, e).into()),
             }
         }
         Err(SysError::path("rmdir", &self.path, Errno::NOTEMPTY).into())
+    }
+
+    fn is_removed(&self) -> Result<bool> {
+        Ok(rustix::fs::fstat(&self.fd).on_path("fstat", &self.path)?.st_nlink == 0)
     }
 }
 
