@@ -11,7 +11,8 @@ use brig_sys::process::signal;
 use brig_sys::ptrace::{self, Call, Stop};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
-/// brk(2) on x86_64, where the driver runs.
+/// System calls on x86_64, where the driver runs.
+const CLOSE: u64 = 3;
 const BRK: u64 = 12;
 
 /// First word of the driver's command line.
@@ -175,7 +176,10 @@ impl Tracer {
                 return false;
             }
             Blow::Fail(errno) => {
-                let _ = ptrace::skip_call(pid);
+                // close(2) frees the descriptor whatever it answers.
+                if number != CLOSE {
+                    let _ = ptrace::skip_call(pid);
+                }
                 self.failing = Some((pid, errno));
                 let _ = ptrace::go_on(pid, 0);
                 return false;
