@@ -24,7 +24,7 @@ RELR    := $(if $(filter %-gnu,$(TARGET)),$(shell getconf GNU_LIBC_VERSION | \
 	awk '{ split($$2, v, "."); if (v[1] > 2 || v[2] >= 36) print "-C link-arg=-Wl,-z,pack-relative-relocs" }'))
 # Within 3 MB: equal functions are one, equal ends of strings too, and only what is short is copied into its callers. LLD, which
 # Rust links with on x86_64, can do that.
-SMALL   := -C llvm-args=-inline-threshold=25
+SMALL   := -C llvm-args=-inline-threshold=15
 ifeq ($(MACHINE),x86_64)
 SMALL   += -C link-arg=-Wl,--icf=all -C link-arg=-Wl,-O2
 endif
