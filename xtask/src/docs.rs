@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(tests.complaint("suite::cli::one"), Some("is no test"));
         assert_eq!(tests.complaint("plan::one"), Some("is no test"));
         assert_eq!(tests.complaint("suite::mounts::kinds::two"), Some("is left out (#[ignore])"));
-        assert_eq!(tests.complaint("one"), Some("is no test"));
+        assert_eq!(tests.complaint("one"), Some("is not the name of a test"));
     }
 
     #[test]

@@ -81,7 +81,8 @@ mod tests {
     #[test]
     fn the_error_is_the_one_that_callers_know() {
         let e = dial(Path::new("/nowhere/sock")).unwrap_err();
-        assert_eq!(e.to_string(), "dial unix /nowhere/sock: connect: no such file or directory");
+        let text = e.to_string();
+        assert!(text.starts_with("dial unix /nowhere/sock: connect: no such file or directory"), "{text}");
     }
 
     #[test]
@@ -95,6 +96,6 @@ mod tests {
         std::fs::rename(short, &path).unwrap();
         dial(&path).unwrap();
         let e = dial(&deep.join("s".repeat(121))).unwrap_err();
-        assert!(e.to_string().ends_with("connect: no such file or directory"), "{e}");
+        assert!(e.to_string().contains(": connect: no such file or directory"), "{e}");
     }
 }

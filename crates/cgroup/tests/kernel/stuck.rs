@@ -77,10 +77,15 @@ fn it_is_named_and_all_goes_on_later() {
         // Dropped first, should the test fail: the process ends only then.
         let mut server = server;
         server.take();
-        // It sends its request a moment before it waits for the answer.
+        // It sends its request a moment before it waits for the answer: interruptibly (S) until the first signal, which
+        // the freezer's is too, and from then on for good (D).
         let limit = soon();
         let stat = format!("/proc/{}/stat", process.pid());
-        while !fs::read_to_string(&stat).unwrap().contains(") D ") {
+        let waits = || {
+            let stat = fs::read_to_string(&stat).unwrap();
+            stat.contains(") S ") || stat.contains(") D ")
+        };
+        while !waits() {
             assert!(std::time::Instant::now() < limit, "it does not wait");
             std::thread::yield_now();
         }

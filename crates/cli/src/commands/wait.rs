@@ -17,9 +17,10 @@ const UNKNOWN: i32 = 125;
 /// The table.
 pub static COMMAND: Command = Command {
     description: "\
-Waits until the container's process, or one that exec started under a name, has ended. Prints its
-exit status (128 and its number for a signal) and exits with it; or prints 'unknown' and exits
-with 125, where the kernel (before Linux 6.15) does not tell or where it had ended before.",
+Waits until the container's process, or one that exec started under a name, has ended. Prints
+its exit status (128 and its number for a signal) and exits with it; or prints 'unknown' and
+exits with 125, where the kernel (before Linux 6.15) does not tell or where it had ended
+before.",
     flags: &[Flag::text("exec-id", "wait for the process that exec started under this name")],
     hidden: true,
     ..Command::new("wait", "wait for the end of a container", run)

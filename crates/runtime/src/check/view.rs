@@ -69,11 +69,15 @@ impl<'a> View<'a> {
             let next = at.join(&word);
             let (fd, stat) = match self.look(&next, mounts) {
                 Ok(Some(found)) => found,
+                // A mount in an unknown place is where its path leads, whatever is on the way there.
+                Ok(None) if left.iter().all(|w| w != "..") && leads_to_mount(&next, mounts) => {
+                    at = next;
+                    last = None;
+                    continue;
+                }
                 Ok(None) => return Found::Unknown,
                 // It is made for what is mounted in it.
-                Err(Errno::NOENT)
-                    if mounts.iter().any(|m| m.target != next && m.target.starts_with(&next)) =>
-                {
+                Err(Errno::NOENT) if leads_to_mount(&next, mounts) => {
                     at = next;
                     last = None;
                     continue;
@@ -133,6 +137,11 @@ impl<'a> View<'a> {
         let stat = rustix::fs::fstat(&fd)?;
         Ok(Some((fd, stat)))
     }
+}
+
+/// Whether a place is there at the latest when what lies in it is mounted.
+fn leads_to_mount(at: &Path, mounts: &[Mount]) -> bool {
+    mounts.iter().any(|mount| mount.target != at && mount.target.starts_with(at))
 }
 
 fn words(path: &Path) -> VecDeque<OsString> {
