@@ -111,8 +111,9 @@ impl Scene {
 
     fn delete_and_look(&self, orphans: impl FnOnce() -> Vec<String>) -> Result<(), String> {
         let delete = self.bundle.brig("delete").args(["--force", &self.bundle.id]).run();
-        let mut left = self.bundle.leftovers();
-        left.extend(orphans());
+        // First these: the command whose child was killed may itself be on its way to the end.
+        let mut left = orphans();
+        left.extend(self.bundle.leftovers());
         if !delete.status.success() {
             left.insert(0, format!("delete --force failed: {}", delete.err.trim()));
         }
