@@ -16,6 +16,8 @@ const KILLED: u32 = 4;
 
 /// Runs it; the number of things that are left.
 pub fn run(options: &Options) -> usize {
+    // Those of what ran before are none of this.
+    crate::scene::orphans();
     let before = Counts::now();
     let (next, killed, left) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {

@@ -370,10 +370,13 @@ fn wait_tells_how_it_ended() {
         ];
         let waits = waits.map(Run::spawn);
         kill(&b, &["--exec-id", "k"], "KILL").exits(0);
-        for n in [8, 9] {
-            fs::write(b.rootfs().join(format!("gate-{n}")), "\n").unwrap();
-        }
-        let ended = waits.map(Spawned::finish);
+        let go = |n| fs::write(b.rootfs().join(format!("gate-{n}")), "\n").unwrap();
+        // One after the other: the end of the first process kills the others.
+        let [e, k, init] = waits;
+        go(8);
+        let (e, k) = (e.finish(), k.finish());
+        go(9);
+        let ended = [e, k, init.finish()];
         b.wait_status("stopped");
         if ended[0].out == "unknown\n" {
             for ended in &ended {

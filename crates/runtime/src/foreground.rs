@@ -46,6 +46,7 @@ pub(crate) struct Foreground {
     signals: OwnedFd,
     mask_before: u64,
     terminal: Option<HostTerminal>,
+    relay: Option<Relay>,
     /// Signals that came before there was a process to pass them to.
     kept: Vec<i32>,
 }
@@ -76,7 +77,7 @@ impl Foreground {
     pub fn begin() -> Result<Self> {
         let mask_before = set_signal_mask(mask());
         let signals = signal_fd(mask())?;
-        Ok(Self { signals, mask_before, terminal: None, kept: Vec::new() })
+        Ok(Self { signals, mask_before, terminal: None, relay: None, kept: Vec::new() })
     }
 
     /// Takes the terminal that the container's will be connected with. Before there is a process, so that a missing one ends the
@@ -87,6 +88,18 @@ impl Foreground {
     /// There is none.
     pub fn take_terminal(&mut self) -> Result<()> {
         self.terminal = Some(HostTerminal::take()?);
+        Ok(())
+    }
+
+    /// Connects the terminal taken before with that of the process, whose master has been sent to this socket. Before the process
+    /// executes its program, which is to find the size and the modes that it will keep.
+    ///
+    /// # Errors
+    ///
+    /// None was sent.
+    pub fn connect(&mut self, console: &OwnedFd) -> Result<()> {
+        let master = receive_master(console)?;
+        self.relay = self.terminal.take().map(|terminal| Relay::begin(master, terminal)).transpose()?;
         Ok(())
     }
 
@@ -123,22 +136,15 @@ impl Foreground {
         }
     }
 
-    /// Waits for the end of the process, or until the deadline (`None`), passing signals on and, with a master, copying between it and standard input and output.
+    /// Waits for the end of the process, or until the deadline (`None`), passing signals on and, with a terminal, copying between it and
+    /// standard input and output.
     ///
     /// # Errors
     ///
     /// The process cannot be waited for.
-    pub fn wait(
-        &mut self,
-        pidfd: &OwnedFd,
-        master: Option<OwnedFd>,
-        deadline: Option<Instant>,
-    ) -> Result<Option<ExitStatus>> {
+    pub fn wait(&mut self, pidfd: &OwnedFd, deadline: Option<Instant>) -> Result<Option<ExitStatus>> {
         let _span = span("waiting for the end");
-        let mut relay = match (master, self.terminal.take()) {
-            (Some(master), Some(terminal)) => Some(Relay::begin(master, terminal)?),
-            _ => None,
-        };
+        let mut relay = self.relay.take();
         for number in self.kept.drain(..) {
             let _ = signal(pidfd.as_fd(), number);
         }
@@ -236,7 +242,7 @@ pub(crate) fn connect_console(
 /// # Errors
 ///
 /// It was not sent.
-pub(crate) fn receive_master(socket: &OwnedFd) -> Result<OwnedFd> {
+fn receive_master(socket: &OwnedFd) -> Result<OwnedFd> {
     let mut name = [0_u8; 64];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -10,7 +10,7 @@ use crate::create::{CreateRequest, Made, Making};
 use crate::deadline::after;
 use crate::delete::{self, DEFAULT_TIMEOUT, wait_ended};
 use crate::error::Result;
-use crate::foreground::{Foreground, receive_master};
+use crate::foreground::Foreground;
 use crate::notify::Proxy;
 use crate::store::Lock;
 use crate::{pidfile, start};
@@ -43,13 +43,11 @@ pub fn run(request: &CreateRequest, options: RunOptions) -> Result<Option<ExitSt
         return Err(e);
     }
     let made = making.into_made()?;
-    // Before the program can write to it.
-    let master = made.console.as_ref().map(receive_master).transpose()?;
-    let (container, pidfd) = started(request, made, options)?;
+    let (container, pidfd) = started(request, made, foreground.as_mut(), options)?;
     let Some(mut foreground) = foreground else {
         return Ok(None);
     };
-    let status = foreground.wait(&pidfd, master, None);
+    let status = foreground.wait(&pidfd, None);
     if !options.keep {
         delete::delete(&request.store, container.id(), true, DEFAULT_TIMEOUT)?;
     }
@@ -80,10 +78,19 @@ fn go_on(
 }
 
 /// Starts the made container; what could not be started is removed.
-fn started(request: &CreateRequest, made: Made, options: RunOptions) -> Result<(Container, OwnedFd)> {
-    let Made { dir, lock, record, pidfd, .. } = made;
+fn started(
+    request: &CreateRequest,
+    made: Made,
+    foreground: Option<&mut Foreground>,
+    options: RunOptions,
+) -> Result<(Container, OwnedFd)> {
+    let Made { dir, lock, record, pidfd, console, .. } = made;
     let container = Container { dir, record };
-    let result = go_on(request, &container, lock, &pidfd, options);
+    let connected = match (foreground, &console) {
+        (Some(foreground), Some(console)) => foreground.connect(console),
+        _ => Ok(()),
+    };
+    let result = connected.and_then(|()| go_on(request, &container, lock, &pidfd, options));
     let Err(e) = result else {
         return Ok((container, pidfd));
     };

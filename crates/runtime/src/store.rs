@@ -354,9 +354,7 @@ impl ContainerDir {
     /// What cannot be removed.
     pub fn remove(&self) -> Result<()> {
         let _span = span("removing the record");
-        // Between the last unlink and the rmdir, a command that waits for the lock may make the file anew: once for each
-        // such command, and each ends when it finds the record gone.
-        for _ in 0..64 {
+        for _ in 0..TRIES {
             remove_tree(self.fd.as_fd(), &self.path)?;
             match rustix::fs::rmdir(&self.path) {
                 Ok(()) | Err(Errno::NOENT) => return Ok(()),
@@ -379,6 +377,10 @@ impl AsFd for ContainerDir {
         self.fd.as_fd()
     }
 }
+
+/// How often a directory is emptied. Between the last unlink and the rmdir, a command that is at work may make a file anew (its lock,
+/// the record of an exec): once for each such command, and each ends when it finds the record gone.
+const TRIES: usize = 64;
 
 /// Empties a directory. The record goes when all else is gone, so that it is there for the next try. The lock file goes last: it is
 /// held by the caller, and others see by it that the container is going.
@@ -405,9 +407,19 @@ fn remove_entry(dir: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<()> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::ISDIR | Errno::PERM) => {
             let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let below = rustix::fs::openat(dir, name, flags, Mode::empty()).on_path("open", path)?;
-            remove_tree(below.as_fd(), path)?;
-            Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).on_path("rmdir", path)?)
+            let below = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+                Err(Errno::NOENT) => return Ok(()),
+                other => other.on_path("open", path)?,
+            };
+            for _ in 0..TRIES {
+                remove_tree(below.as_fd(), path)?;
+                match rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR) {
+                    Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                    Err(Errno::NOTEMPTY) => {}
+                    Err(e) => return Err(SysError::path("rmdir", path, e).into()),
+                }
+            }
+            Err(SysError::path("rmdir", path, Errno::NOTEMPTY).into())
         }
         Err(e) => Err(SysError::path("unlink", path, e).into()),
     }

@@ -22,7 +22,7 @@ use crate::deadline::after;
 use crate::ending::end;
 use crate::error::{Doing, Error, Kind, Result};
 use crate::execs::ExecRecord;
-use crate::foreground::{Awaited, Foreground, connect_console, receive_master};
+use crate::foreground::{Awaited, Foreground, connect_console};
 use crate::ident::Ident;
 use crate::listener::{self, Agent};
 use crate::store::names;
@@ -191,7 +191,10 @@ impl<'a> Joining<'a> {
     }
 
     /// Sets what needs the host's privilege, tells whoever waits for it, and lets the process execute its program.
-    pub fn let_go(&mut self) -> Result<()> {
+    pub fn let_go(&mut self, foreground: Option<&mut Foreground>) -> Result<()> {
+        if let (Some(foreground), Some(console)) = (foreground, &self.console) {
+            foreground.connect(console)?;
+        }
         let (child, before) =
             self.children.split_last().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
         for led_here in before {
@@ -255,7 +258,7 @@ impl<'a> Joining<'a> {
     /// Hands over the running process.
     pub fn into_running(mut self) -> Result<Running> {
         let child = self.children.pop().ok_or_else(|| Error::new(Kind::Internal, "there is no process"))?;
-        Ok(Running { container: self.container, child, console: self.console, exec: self.exec })
+        Ok(Running { container: self.container, child, exec: self.exec })
     }
 }
 
@@ -264,18 +267,12 @@ impl<'a> Joining<'a> {
 pub(super) struct Running {
     container: Container,
     child: Child,
-    console: Option<OwnedFd>,
     exec: Option<ExecRecord>,
 }
 
 impl Running {
     pub fn pidfd(&self) -> &OwnedFd {
         &self.child.pidfd
-    }
-
-    /// The master of its terminal.
-    pub fn master(&self) -> Result<Option<OwnedFd>> {
-        self.console.as_ref().map(receive_master).transpose()
     }
 
     /// Kills it with all that it has started, and waits for its end.

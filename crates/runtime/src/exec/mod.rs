@@ -74,7 +74,7 @@ pub fn exec(request: &ExecRequest) -> Result<ExecEnd> {
     let deadline = request.timeout.map(after);
     let mut joining = joining::Joining::begin(request, foreground.as_mut())?;
     let joined = joining.until_ready(foreground.as_mut(), deadline).and_then(|early| match early {
-        None => joining.let_go().map(|()| None),
+        None => joining.let_go(foreground.as_mut()).map(|()| None),
         early => Ok(early),
     });
     match joined.doing(|| "unable to start container process") {
@@ -90,7 +90,7 @@ pub fn exec(request: &ExecRequest) -> Result<ExecEnd> {
     }
     let Some(mut foreground) = foreground else { return Ok(ExecEnd::Detached) };
     let running = joining.into_running()?;
-    let ended = foreground.wait(running.pidfd(), running.master()?, deadline)?;
+    let ended = foreground.wait(running.pidfd(), deadline)?;
     if ended.is_none() {
         running.kill_tree()?;
     }
