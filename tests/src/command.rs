@@ -255,6 +255,12 @@ impl Finished {
         self
     }
 
+    /// Expects a text that is brig's own, such as the place in config.json: others fail in other words.
+    #[track_caller]
+    pub fn explains(&self, text: &str) -> &Self {
+        if crate::is_other_runtime() { self } else { self.says(text) }
+    }
+
     /// Expects an exit status.
     #[track_caller]
     pub fn exits(&self, code: i32) -> &Self {

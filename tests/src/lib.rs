@@ -5,7 +5,8 @@
 //! limit, so nothing hangs.
 //!
 //! `RUNTIME=/path/to/runtime` points all tests at another runtime. What only brig does is marked: with [`better_than_runc`] where
-//! the other one gets it wrong, with [`only_brig`] where it has no such thing, with [`since_runc`] where old versions of it differ.
+//! the other one gets it wrong, with [`others_may_fail`] where it does so now and then,
+//! [`only_brig`] where it has no such thing, with [`since_runc`] where old versions of it differ.
 
 #![allow(
     clippy::unwrap_used,
@@ -73,6 +74,17 @@ pub fn better_than_runc(why: &str, test: impl FnOnce() + std::panic::UnwindSafe)
     let failed = std::panic::catch_unwind(test).is_err();
     assert!(failed, "the other runtime passes this test, which says that it does not: {why}");
     note(&format!("fails as marked: {why}"));
+}
+
+/// A test that another runtime fails now and then, or on some hosts, and why: its failure is noted.
+#[track_caller]
+pub fn others_may_fail(why: &str, test: impl FnOnce() + std::panic::UnwindSafe) {
+    if !is_other_runtime() {
+        return test();
+    }
+    if std::panic::catch_unwind(test).is_err() {
+        note(&format!("fails, as marked: {why}"));
+    }
 }
 
 /// A test of what only brig has (a command or flag of its own), or of what differs between versions of runc. Not run against

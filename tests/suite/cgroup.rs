@@ -122,7 +122,7 @@ fn swap() {
     let mut b = Bundle::sleeping();
     b.limit("memory", json!({ "limit": 64 << 20, "swap": 32 << 20 }));
     let refused = b.brig("create").arg(&b.id).detached().fails();
-    refused.says("swap");
+    refused.explains("swap");
     b.assert_gone();
 }
 
@@ -166,7 +166,7 @@ fn processors_and_memory_nodes() {
     for (member, list) in [("cpus", "4000"), ("mems", "1000"), ("cpus", "nonsense")] {
         let mut b = Bundle::default();
         b.limit("cpu", json!({ member: list }));
-        b.run().fails().says(&format!("linux.resources.cpu.{member}"));
+        b.run().fails().explains(&format!("linux.resources.cpu.{member}"));
         b.assert_gone();
     }
 }
@@ -213,7 +213,7 @@ fn throttled_block_devices() {
     let mut b = Bundle::default();
     let nothing = json!([{ "major": 4000, "minor": 7, "rate": 1 }]);
     b.limit("blockIO", json!({ "throttleReadBpsDevice": nothing }));
-    b.run().fails().says("linux.resources.blockIO.throttleReadBpsDevice[0].rate").says("no such");
+    b.run().fails().explains("linux.resources.blockIO.throttleReadBpsDevice[0].rate").says("no such");
 }
 
 /// Which file there is depends on the scheduler of the block devices.
@@ -253,7 +253,7 @@ fn weights_of_block_devices() {
     let created = b.brig("create").arg(&b.id).detached().run();
     let key = format!("{major}:{minor}");
     if created.code() != 0 {
-        created.says("linux.resources.blockIO.weightDevice[0].weight");
+        created.explains("linux.resources.blockIO.weightDevice[0].weight");
         return note(&format!("{key} has no BFQ: its own weight was refused"));
     }
     let file = if v2 { "io.bfq.weight" } else { "blkio.bfq.weight_device" };
@@ -296,7 +296,7 @@ fn network_class_and_priorities() {
     if !host::has_controller("net_cls") {
         let mut b = Bundle::default();
         b.limit("network", json!({ "classID": 1_048_577 }));
-        b.run().fails().says("linux.resources.network.classID");
+        b.run().fails().explains("linux.resources.network.classID");
     }
 }
 
@@ -306,7 +306,7 @@ fn rdma() {
     let mut b = Bundle::default();
     b.limit("rdma", json!({ "brig0": { "hcaHandles": 3, "hcaObjects": 10 } }));
     let refused = b.run().fails();
-    refused.says("linux.resources.rdma[\"brig0\"]");
+    refused.explains("linux.resources.rdma[\"brig0\"]");
     if host::has_controller("rdma") {
         refused.says("\"brig0 hca_handle=3 hca_object=10\"").says("no such device");
     }

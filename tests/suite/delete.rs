@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use brig_tests::{
     Bundle, Finished, Run, Socket, Spawned, Value, better_than_runc, host, json, note, only_brig,
+    others_may_fail,
 };
 
 fn sleeping() -> Bundle {
@@ -164,7 +165,7 @@ fn while_it_is_being_created() {
 
 #[test]
 fn at_any_moment_of_a_creation() {
-    better_than_runc("leaves cgroups, or a container that it says it deleted", || {
+    others_may_fail("leaves cgroups, or a container that it says it deleted", || {
         let b = Bundle::sleeping();
         b.write_config();
         for delay in 0..25 {
@@ -283,40 +284,42 @@ fn a_poststop_hook_has_a_limit() {
 
 #[test]
 fn frozen_in_every_way() {
-    let freezers: &[(&str, &str, &str)] =
-        &[("freezer", "freezer.state", "FROZEN"), ("", "cgroup.freeze", "1")];
-    for below in [false, true] {
-        for created in [false, true] {
-            let b = Bundle::sh("sleep 1000 & exec sleep 1000");
-            if created {
-                b.create()
-            } else {
-                b.start()
-            }
-            let pid = b.pid();
-            let mut frozen = false;
-            for dir in host::cgroup_dirs(&b.cgroup()) {
-                let dir = if below { dir.join("below") } else { dir };
-                for (_, file, value) in freezers {
-                    if below {
-                        let _ = fs::create_dir(&dir);
-                    }
-                    if !dir.join(file).exists() {
-                        continue;
-                    }
-                    if below {
-                        fs::write(dir.join("cgroup.procs"), pid.to_string()).unwrap();
-                    }
-                    fs::write(dir.join(file), value).unwrap();
-                    frozen = true;
+    others_may_fail("does not thaw sub-cgroups", || {
+        let freezers: &[(&str, &str, &str)] =
+            &[("freezer", "freezer.state", "FROZEN"), ("", "cgroup.freeze", "1")];
+        for below in [false, true] {
+            for created in [false, true] {
+                let b = Bundle::sh("sleep 1000 & exec sleep 1000");
+                if created {
+                    b.create()
+                } else {
+                    b.start()
                 }
+                let pid = b.pid();
+                let mut frozen = false;
+                for dir in host::cgroup_dirs(&b.cgroup()) {
+                    let dir = if below { dir.join("below") } else { dir };
+                    for (_, file, value) in freezers {
+                        if below {
+                            let _ = fs::create_dir(&dir);
+                        }
+                        if !dir.join(file).exists() {
+                            continue;
+                        }
+                        if below {
+                            fs::write(dir.join("cgroup.procs"), pid.to_string()).unwrap();
+                        }
+                        fs::write(dir.join(file), value).unwrap();
+                        frozen = true;
+                    }
+                }
+                assert!(frozen);
+                delete_by_force(&b).exits(0);
+                assert!(!host::is_alive(pid));
+                b.assert_gone();
             }
-            assert!(frozen);
-            delete_by_force(&b).exits(0);
-            assert!(!host::is_alive(pid));
-            b.assert_gone();
         }
-    }
+    });
 }
 
 #[test]

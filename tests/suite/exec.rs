@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use brig_tests::{
-    Bundle, Finished, Run, Value, better_than_runc, fails_before_runc, host, json, only_brig, runtime,
-    since_runc,
+    Bundle, Finished, Run, Value, better_than_runc, fails_before_runc, host, json, only_brig,
+    others_may_fail, runtime, since_runc,
 };
 
 fn sleeping() -> Bundle {
@@ -360,19 +360,21 @@ fn files_that_are_no_process() {
 
 #[test]
 fn detached() {
-    let b = sleeping();
-    let pid_file = b.path().join("pid");
-    let run = b.brig("exec").args(["--detach", "--pid-file"]).arg(&pid_file);
-    let finished = run.args([&b.id, "sleep", "2000"]).detached().ok();
-    assert_eq!(finished.both(), "");
-    let text = fs::read_to_string(&pid_file).unwrap();
-    let pid: i32 = text.parse().unwrap();
-    assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), b"sleep\x002000\0");
-    assert!(b.members().contains(&pid));
-    let link = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
-    assert_eq!(link(pid), link(b.pid()));
-    b.delete();
-    assert!(!host::is_alive(pid));
+    others_may_fail("returns before the program is executed", || {
+        let b = sleeping();
+        let pid_file = b.path().join("pid");
+        let run = b.brig("exec").args(["--detach", "--pid-file"]).arg(&pid_file);
+        let finished = run.args([&b.id, "sleep", "2000"]).detached().ok();
+        assert_eq!(finished.both(), "");
+        let text = fs::read_to_string(&pid_file).unwrap();
+        let pid: i32 = text.parse().unwrap();
+        assert_eq!(fs::read(format!("/proc/{pid}/cmdline")).unwrap(), b"sleep\x002000\0");
+        assert!(b.members().contains(&pid));
+        let link = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
+        assert_eq!(link(pid), link(b.pid()));
+        b.delete();
+        assert!(!host::is_alive(pid));
+    });
 }
 
 #[test]
@@ -452,16 +454,18 @@ fn the_end_of_the_container_ends_it() {
 
 #[test]
 fn execs_at_once() {
-    if fails_before_runc((1, 2), "loses one now and then") {
-        return;
-    }
-    let b = sleeping();
-    let all: Vec<_> = (0..12).map(|n| b.exec(&["sh", "-c", &format!("echo {n}")]).spawn()).collect();
-    for (n, exec) in all.into_iter().enumerate() {
-        let finished = exec.finish();
-        finished.exits(0);
-        assert_eq!(finished.out, format!("{n}\n"));
-    }
+    others_may_fail("1.5 loses one now and then (exec failed: EOF)", || {
+        if fails_before_runc((1, 2), "loses one now and then") {
+            return;
+        }
+        let b = sleeping();
+        let all: Vec<_> = (0..12).map(|n| b.exec(&["sh", "-c", &format!("echo {n}")]).spawn()).collect();
+        for (n, exec) in all.into_iter().enumerate() {
+            let finished = exec.finish();
+            finished.exits(0);
+            assert_eq!(finished.out, format!("{n}\n"));
+        }
+    });
 }
 
 #[test]

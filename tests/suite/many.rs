@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use brig_sys::process::{ExitStatus, pidfd_info};
-use brig_tests::{Bundle, Socket, fails_before_runc, host};
+use brig_tests::{Bundle, Socket, fails_before_runc, host, others_may_fail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How many, in a hurry or not.
@@ -69,66 +69,72 @@ fn exec_status(b: &Bundle, number: usize) {
 
 #[test]
 fn execs_that_end_at_once() {
-    let b = Bundle::sleeping();
-    b.start();
-    let before = inventory(&b);
-    repeat(times(60, 5000), 4, |number| exec_status(&b, number));
-    assert_eq!(inventory(&b), before);
+    others_may_fail("1.5 loses one now and then (exec failed: EOF)", || {
+        let b = Bundle::sleeping();
+        b.start();
+        let before = inventory(&b);
+        repeat(times(60, 5000), 4, |number| exec_status(&b, number));
+        assert_eq!(inventory(&b), before);
+    });
 }
 
 #[test]
 fn execs_that_end_at_once_with_a_pidfd() {
-    if fails_before_runc((1, 2), "has no --pidfd-socket") {
-        return;
-    }
-    let b = Bundle::sleeping();
-    b.start();
-    let before = inventory(&b);
-    let told = AtomicUsize::new(0);
-    repeat(times(60, 5000), 4, |number| {
-        let status = i32::try_from(number % 100).unwrap();
-        let socket = Socket::new(b.path().join(format!("socket-{number}")));
-        let exec = b.brig("exec").arg("--pidfd-socket").arg(&socket.path);
-        exec.args([&b.id, "sh", "-c", &format!("exit {status}")]).run().exits(status);
-        let pidfd = socket.receive().fds.remove(0);
-        fs::remove_file(&socket.path).unwrap();
-        // The command has ended, so it has waited for the process.
-        let mut fds = [PollFd::new(&pidfd, PollFlags::empty())];
-        let hung_up = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        if let Some(end) = pidfd_info(std::os::fd::AsFd::as_fd(&pidfd)).and_then(|info| info.exit) {
-            assert_eq!((hung_up, end), (Ok(1), ExitStatus::Exited(status)));
-            told.fetch_add(1, Ordering::Relaxed);
+    others_may_fail("1.5 loses one now and then (exec failed: EOF)", || {
+        if fails_before_runc((1, 2), "has no --pidfd-socket") {
+            return;
         }
+        let b = Bundle::sleeping();
+        b.start();
+        let before = inventory(&b);
+        let told = AtomicUsize::new(0);
+        repeat(times(60, 5000), 4, |number| {
+            let status = i32::try_from(number % 100).unwrap();
+            let socket = Socket::new(b.path().join(format!("socket-{number}")));
+            let exec = b.brig("exec").arg("--pidfd-socket").arg(&socket.path);
+            exec.args([&b.id, "sh", "-c", &format!("exit {status}")]).run().exits(status);
+            let pidfd = socket.receive().fds.remove(0);
+            fs::remove_file(&socket.path).unwrap();
+            // The command has ended, so it has waited for the process.
+            let mut fds = [PollFd::new(&pidfd, PollFlags::empty())];
+            let hung_up = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+            if let Some(end) = pidfd_info(std::os::fd::AsFd::as_fd(&pidfd)).and_then(|info| info.exit) {
+                assert_eq!((hung_up, end), (Ok(1), ExitStatus::Exited(status)));
+                told.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let told = told.into_inner();
+        assert!(told == 0 || told == times(60, 5000), "{told}");
+        assert_eq!(inventory(&b), before);
     });
-    let told = told.into_inner();
-    assert!(told == 0 || told == times(60, 5000), "{told}");
-    assert_eq!(inventory(&b), before);
 }
 
 #[test]
 fn detached_execs_that_end_at_once() {
-    if fails_before_runc((1, 2), "has no --pidfd-socket") {
-        return;
-    }
-    let b = Bundle::sleeping();
-    b.start();
-    let before = inventory(&b);
-    repeat(times(60, 1000), 4, |number| {
-        let socket = Socket::new(b.path().join(format!("socket-{number}")));
-        let exec = b.brig("exec").arg("--detach").arg("--pidfd-socket").arg(&socket.path);
-        exec.args([&b.id, "sh", "-c", &format!("exit {}", number % 100)]).detached().ok();
-        let pidfd = socket.receive().fds.remove(0);
-        fs::remove_file(&socket.path).unwrap();
-        let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
-        assert_eq!(poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)), Ok(1));
-        let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::empty())], Some(&limit));
-        let end = pidfd_info(std::os::fd::AsFd::as_fd(&pidfd)).and_then(|info| info.exit);
-        assert!(
-            end.is_none_or(|end| end == ExitStatus::Exited(i32::try_from(number % 100).unwrap())),
-            "{end:?}"
-        );
+    others_may_fail("1.5 loses one now and then (exec failed: EOF)", || {
+        if fails_before_runc((1, 2), "has no --pidfd-socket") {
+            return;
+        }
+        let b = Bundle::sleeping();
+        b.start();
+        let before = inventory(&b);
+        repeat(times(60, 1000), 4, |number| {
+            let socket = Socket::new(b.path().join(format!("socket-{number}")));
+            let exec = b.brig("exec").arg("--detach").arg("--pidfd-socket").arg(&socket.path);
+            exec.args([&b.id, "sh", "-c", &format!("exit {}", number % 100)]).detached().ok();
+            let pidfd = socket.receive().fds.remove(0);
+            fs::remove_file(&socket.path).unwrap();
+            let limit = Timespec { tv_sec: 30, tv_nsec: 0 };
+            assert_eq!(poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)), Ok(1));
+            let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::empty())], Some(&limit));
+            let end = pidfd_info(std::os::fd::AsFd::as_fd(&pidfd)).and_then(|info| info.exit);
+            assert!(
+                end.is_none_or(|end| end == ExitStatus::Exited(i32::try_from(number % 100).unwrap())),
+                "{end:?}"
+            );
+        });
+        host::eventually("all to be gone", || inventory(&b) == before);
     });
-    host::eventually("all to be gone", || inventory(&b) == before);
 }
 
 /// Containers that run one after the other under one name.
@@ -165,9 +171,11 @@ fn execs_one_after_the_other() {
 
 #[test]
 fn execs_at_once() {
-    let b = Bundle::sleeping();
-    b.start();
-    let before = inventory(&b);
-    repeat(times(32, 200), 16, |_| drop(b.exec(&["true"]).ok()));
-    assert_eq!(inventory(&b), before);
+    others_may_fail("1.5 loses one now and then (exec failed: EOF)", || {
+        let b = Bundle::sleeping();
+        b.start();
+        let before = inventory(&b);
+        repeat(times(32, 200), 16, |_| drop(b.exec(&["true"]).ok()));
+        assert_eq!(inventory(&b), before);
+    });
 }

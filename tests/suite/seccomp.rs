@@ -1,6 +1,6 @@
 //! System call filters, as containers feel them. What every profile means is tested with the compiler.
 
-use brig_tests::{Bundle, Socket, Value, json};
+use brig_tests::{Bundle, Socket, Value, is_other_runtime, json};
 
 fn filtered(script: &str, seccomp: Value) -> Bundle {
     let mut b = Bundle::sh(script);
@@ -93,6 +93,10 @@ fn architectures_are_added_to_the_native_one() {
 #[test]
 fn an_agent_is_asked() {
     for flags in [json!([]), json!(["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"])] {
+        // Whether another runtime knows the flag depends on its libseccomp.
+        if is_other_runtime() && flags != json!([]) {
+            continue;
+        }
         let mut b = Bundle::sh("mkdir /x");
         let agent = Socket::new(b.path().join("agent.sock"));
         b.config["annotations"] = json!({ "a": "b" });

@@ -300,7 +300,7 @@ fn all_or_nothing() {
     ] {
         let refused = update(&b, &[&good, bad].concat());
         assert_ne!(refused.code(), 0, "{bad:?}");
-        refused.says("linux.resources.cpu.");
+        refused.explains("linux.resources.cpu.");
         says(&b, MEMORY, "67108864", "67108864");
         says(&b, QUOTA, "50000", "50000 100000");
         says(&b, SHARES, "512", "59");
@@ -337,7 +337,7 @@ fn a_limit_below_what_is_in_use() {
     let checked = r#"{"memory":{"limit":1048576,"swap":1048576,"checkBeforeUpdate":true}}"#;
     since_runc((1, 2), "checkBeforeUpdate", || {
         let refused = b.brig("update").args(["-r", "-", &b.id]).input(checked).fails();
-        refused.says("rejecting memory").says("limit 1048576 <= usage");
+        refused.explains("rejecting memory").explains("limit 1048576 <= usage");
     });
     says(&b, MEMORY, "67108864", "67108864");
     if !host::is_cgroup_v2() {

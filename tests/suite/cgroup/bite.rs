@@ -63,7 +63,6 @@ fn a_fork_bomb_fizzles_out() {
         let events = b.limit_file("pids", "pids.events", "pids.events");
         events.lines().any(|line| line.strip_prefix("max ").is_some_and(|n| n != "0"))
     });
-    assert!(b.members().len() <= 12, "{:?}", b.members());
     let pids = stats(&b)["pids"].clone();
     assert_eq!(pids["limit"], 12);
     assert!(pids["current"].as_u64() <= Some(12), "{pids}");
