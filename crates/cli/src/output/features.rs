@@ -19,7 +19,7 @@ const HOOKS: [&str; 6] =
     ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
 
 /// Annotations of `config.json` that act on the host.
-const UNSAFE_ANNOTATIONS: [&str; 3] = ["bundle", "org.systemd.property.", "org.criu.config"];
+const UNSAFE_ANNOTATIONS: [&str; 4] = ["bundle", "org.systemd.property.", "org.criu.config", "run.oci."];
 
 /// The whole document. `kernel_knows` says which filter flags (their bits) this kernel has.
 pub fn document(kernel_knows: impl Fn(u64) -> bool) -> Features {
