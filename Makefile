@@ -125,7 +125,8 @@ attack: beside ## hostile images, configurations and neighbours; ATTACK=full for
 FUZZ_RUNS ?= 40000
 fuzz-short: ## fuzz targets, each for a fixed number of runs
 	@tests/need build
-	$(CARGO) run --locked --profile suite --package brig-fuzz -- all --runs $(FUZZ_RUNS)
+	$(STATIC) run --locked --profile suite --target $(TARGET) --package brig-fuzz -- all --runs $(FUZZ_RUNS)
+	@$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/libfuzzer/Cargo.toml >/dev/null # is `make fuzz` up to date?
 
 # Coverage as libFuzzer reads it, which stable compilers can put in too.
 FUZZ      ?= all

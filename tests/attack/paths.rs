@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-use brig_tests::{Bundle, Run, Socket, host, json, note};
+use brig_tests::{Bundle, Run, Socket, host, json, note, runtime};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::support::{Attacker, SECRET, Victim, must_break, naive, rounds};
@@ -68,6 +68,17 @@ fn mount_targets() {
     }
     let attacker = swapped(&b, &victim);
     race(&b, &victim, &attacker, rounds(20, 700));
+    // Where the kernel does not resolve paths, they are walked name by name.
+    let total = rounds(10, 300);
+    let (mut made_it, calls) = (0, "openat2,faccessat2");
+    for _ in 0..total {
+        let create = Run::new(env!("CARGO_BIN_EXE_brig-test-helper")).args(["without", "38", calls]);
+        let create = create.arg(runtime()).arg("--root").arg(&b.root).args(["create", "--bundle"]);
+        made_it += usize::from(create.arg(b.path()).arg(&b.id).detached().run().code() == 0);
+        b.delete();
+        victim.assert_untouched();
+    }
+    note(&format!("without {calls}: {total} creations, {made_it} of them succeeded"));
 }
 
 #[test]

@@ -184,19 +184,6 @@ fn cgroup_hint(e: &brig_cgroup::Error) -> Option<&'static str> {
     })
 }
 
-impl From<pathrs::error::Error> for Error {
-    fn from(e: pathrs::error::Error) -> Self {
-        let (errno, kind) = match e.kind() {
-            pathrs::error::ErrorKind::OsError(Some(n)) => (Some(Errno::from_raw_os_error(n)), Kind::Host),
-            pathrs::error::ErrorKind::SafetyViolation => (None, Kind::Attack),
-            _ => (None, Kind::Host),
-        };
-        // The library's own text names the calls it made; what a user needs is the reason.
-        let cause = errno.map_or_else(|| e.to_string(), brig_sys::errno_text);
-        Self { errno, ..Self::new(kind, cause) }
-    }
-}
-
 /// Adds what was being done to whatever error comes up.
 pub trait Doing<T> {
     /// Says what was being done; the text is made only when there is an error.

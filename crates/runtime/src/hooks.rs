@@ -319,7 +319,7 @@ fn prepare_hook(
     for (to, from) in (0..).zip(stdio) {
         place_fd(from, to)?;
     }
-    cloexec_from(3)?;
+    cloexec_from(3, None)?;
     if let Some(cwd) = cwd {
         // Opened first, so that the error is about the directory.
         let dir = rustix::fs::open(cwd, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())

@@ -105,7 +105,7 @@ pub(super) fn take_over(f: &Finish<'_>) -> Result<()> {
     };
     let program = spec.executable()?;
     // Whatever the caller of brig had open stays out, but for what is named here.
-    cloexec_from(3)?;
+    cloexec_from(3, Some(f.proc))?;
     for fd in [Some(f.channel.as_fd()), f.gate, f.record, label.as_ref().map(|(fd, _)| fd.as_fd())]
         .into_iter()
         .flatten()

@@ -4,8 +4,6 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use pathrs::flags::OpenFlags;
-use pathrs::procfs::{ProcfsBase, ProcfsHandle};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
@@ -15,7 +13,7 @@ use brig_sys::{Context, keyring};
 
 use super::create::Creation;
 use crate::error::{Doing, Error, Result};
-use crate::rootfs::RootDir;
+use crate::rootfs::{RootDir, open_in_proc_by_steps};
 use crate::scheduler;
 
 /// The descriptors and the memory of this process, still an image of brig, are not for the container's other processes, whatever they
@@ -170,14 +168,11 @@ fn open_in_proc(proc: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd> {
         | ResolveFlags::NO_SYMLINKS
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
-    match openat2(proc, path, flags, Mode::empty(), resolve) {
-        Err(Errno::NOSYS | Errno::PERM) => {}
-        other => return Ok(other.on_path("openat2", path)?),
-    }
-    let shown = Path::new("/proc");
-    let proc = proc.try_clone_to_owned().map_err(|e| crate::error::io_error("dup", shown, &e))?;
-    let proc = ProcfsHandle::try_from_fd(proc).doing(|| "/proc")?;
-    Ok(proc.open(ProcfsBase::ProcRoot, path, OpenFlags::O_WRONLY | OpenFlags::O_CLOEXEC)?.into())
+    let opened = match openat2(proc, path, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS | Errno::PERM) => open_in_proc_by_steps(proc, path, flags),
+        other => other,
+    };
+    Ok(opened.on_path("openat2", path)?)
 }
 
 /// Scheduling, I/O priority, personality, memory policy, CPUs.

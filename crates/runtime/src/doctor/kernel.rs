@@ -38,7 +38,7 @@ fn processes(findings: &mut Findings) {
     let means = "wait cannot tell the exit status of a process that is not its own child";
     findings.tried("PIDFD_GET_INFO", told, minor(means, "Linux 6.13 or later"));
     // No descriptor is that high, so nothing changes.
-    let closed = cloexec_from(1 << 30).map_err(|error| error.errno);
+    let closed = cloexec_from(1 << 30, None).map_err(|error| error.errno);
     findings.tried("close_range", closed, vital("descriptors cannot be kept from the container", OLD));
 }
 

@@ -5,22 +5,21 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-use pathrs::Root;
-use pathrs::flags::{OpenFlags, ResolverFlags};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use brig_sys::{Context, SysError};
 
-use crate::error::{Doing, Error, Result};
+use super::steps;
+use crate::error::{Doing, Result};
 
 /// As many links as the kernel follows.
-const MAX_LINKS: u32 = 40;
+pub(super) const MAX_LINKS: u32 = 40;
 
 /// A directory out of which no path leads.
 #[derive(Debug)]
 pub struct RootDir {
-    root: Root,
+    root: OwnedFd,
 }
 
 impl AsFd for RootDir {
@@ -32,7 +31,7 @@ impl AsFd for RootDir {
 impl RootDir {
     /// Takes an open directory as the root.
     pub fn new(dir: OwnedFd) -> Self {
-        Self { root: Root::from_fd(dir) }
+        Self { root: dir }
     }
 
     /// Opens what the path leads to (O_PATH), links followed within the root.
@@ -53,41 +52,25 @@ impl RootDir {
         Ok(self.look_up(path, OFlags::NOFOLLOW, ResolveFlags::empty()).on_path("openat2", path)?)
     }
 
-    /// One openat2(2) that cannot leave the root. A component that is renamed meanwhile makes the kernel answer EAGAIN; where
-    /// it will not do (a filter that does not know the call), `pathrs` goes step by step.
     fn look_up(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-        match self.open_once(path, flags | OFlags::PATH | OFlags::CLOEXEC, resolve) {
-            Err(Errno::NOSYS | Errno::PERM) => self.look_up_by_steps(path, flags, resolve),
-            other => other,
-        }
+        self.open_within(path, flags | OFlags::PATH, resolve)
     }
 
-    fn open_once(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-        let resolve = resolve | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    /// One openat2(2) that cannot leave the root. A component that is renamed meanwhile makes the kernel answer EAGAIN; where
+    /// it will not do (a filter that does not know the call), the path is walked name by name.
+    fn open_within(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC;
+        let at_once = resolve | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MAX_LINKS {
-            match openat2(&self.root, path, flags, Mode::empty(), resolve) {
+            match openat2(&self.root, path, flags, Mode::empty(), at_once) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(Errno::NOSYS | Errno::PERM) => {
+                    return steps::open(self.root.as_fd(), path, flags, resolve);
+                }
                 other => return other,
             }
         }
         Err(Errno::AGAIN)
-    }
-
-    fn look_up_by_steps(&self, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-        let mut root = self.root.as_ref();
-        if resolve.contains(ResolveFlags::NO_SYMLINKS) {
-            root.set_resolver_flags(ResolverFlags::NO_SYMLINKS);
-        }
-        let found =
-            if flags.contains(OFlags::NOFOLLOW) { root.resolve_nofollow(path) } else { root.resolve(path) };
-        let fd = found.map(OwnedFd::from).map_err(|e| Error::from(e).errno().unwrap_or(Errno::LOOP))?;
-        let is_dir = || {
-            rustix::fs::fstat(&fd).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
-        };
-        if flags.contains(OFlags::DIRECTORY) && !is_dir() {
-            return Err(Errno::NOTDIR);
-        }
-        Ok(fd)
     }
 
     /// Opens a file for use.
@@ -96,15 +79,7 @@ impl RootDir {
     ///
     /// As [`RootDir::resolve`].
     pub fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
-        // By the same call where it is allowed. The library finds words for an error by way of `/proc`, and panics in a container
-        // that has none.
-        match self.open_once(path, flags | OFlags::CLOEXEC, ResolveFlags::empty()) {
-            Err(Errno::NOSYS | Errno::PERM) => {}
-            other => return Ok(other.on_path("openat2", path)?),
-        }
-        let flags = OpenFlags::from_bits_retain((flags | OFlags::CLOEXEC).bits().into());
-        let file = self.root.open_subpath(path, flags).doing(|| path.display().to_string())?;
-        Ok(OwnedFd::from(file))
+        Ok(self.open_within(path, flags, ResolveFlags::empty()).on_path("openat2", path)?)
     }
 
     /// As [`RootDir::resolve`], with `None` for what is not there.

@@ -2,18 +2,21 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
+use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::check;
-use crate::error::{Context, Result, SysError};
+use crate::error::{Context, Result};
 
 /// Marks every descriptor from `first` on close-on-exec (close_range(2), CLOSE_RANGE_CLOEXEC, Linux 5.11; before that
-/// kernel they are listed in `/proc/self/fd`).
+/// kernel they are listed in `self/fd` of `proc`, or of `/proc` if that is `None`).
+///
+/// A procfs of one's own is for those who have left it: in the container's, a process that is on its way in is not to be found.
 ///
 /// # Errors
 ///
-/// When `/proc/self/fd` has to be read and cannot be.
-pub fn cloexec_from(first: RawFd) -> Result<()> {
+/// When the list has to be read and cannot be.
+pub fn cloexec_from(first: RawFd, proc: Option<BorrowedFd<'_>>) -> Result<()> {
     const CLOSE_RANGE_CLOEXEC: u32 = 4;
     // SAFETY: integers only; the descriptors stay open in this process.
     let ret =
@@ -21,14 +24,19 @@ pub fn cloexec_from(first: RawFd) -> Result<()> {
     if ret == 0 {
         return Ok(());
     }
-    let dir = std::fs::read_dir("/proc/self/fd").map_err(|e| {
-        SysError::path("open", "/proc/self/fd", Errno::from_io_error(&e).unwrap_or(Errno::IO))
-    })?;
-    for entry in dir.flatten() {
-        if let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok())
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let list = match proc {
+        Some(proc) => rustix::fs::openat(proc, "self/fd", flags, Mode::empty()),
+        None => rustix::fs::open("/proc/self/fd", flags, Mode::empty()),
+    };
+    let list = list.on("open", "/proc/self/fd")?;
+    for entry in Dir::new(list).on("open", "/proc/self/fd")? {
+        // Half a list would leave the rest open.
+        let entry = entry.on("getdents", "/proc/self/fd")?;
+        if let Some(fd) = entry.file_name().to_str().ok().and_then(|name| name.parse::<RawFd>().ok())
             && fd >= first
         {
-            // SAFETY: a flag of a descriptor that is open or, if the listing closed it in between, answers EBADF.
+            // SAFETY: a flag of a descriptor that is open.
             unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
     }
