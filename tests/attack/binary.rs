@@ -126,7 +126,11 @@ impl Racer {
         fs::read_to_string(self.bundle.rootfs().join("tmp/out")).unwrap_or_default()
     }
 
+    /// How much it has found, of all that was there to be found until now.
     fn findings(&self) -> usize {
+        let sync = self.bundle.rootfs().join("tmp/stop.sync");
+        fs::write(&sync, "").unwrap();
+        host::eventually("the attacker to have written", || !sync.exists());
         self.output().matches("finding").count()
     }
 
@@ -146,7 +150,9 @@ impl Racer {
         self.bundle.wait_status("stopped");
         let output = self.output();
         assert_eq!(output.matches("finding").count(), before, "{output}");
-        note(output.lines().last().unwrap_or_default());
+        let last = output.lines().last().unwrap_or_default();
+        assert!(last.starts_with("looked ") && !last.contains(" saw 0 "), "{output}");
+        note(last);
         self.victim.assert_untouched();
     }
 }
@@ -173,11 +179,10 @@ fn a_racer_without_capabilities_looks_at_exec() {
 }
 
 /// Containers are made in the racer's pid namespace.
-#[test]
-fn a_racer_in_a_shared_pid_namespace_looks_at_create() {
+fn create_is_looked_at(ptrace: bool) {
     let _unchanged = Unchanged::new();
-    let racer = Racer::start(true);
-    racer.breaks_the_naive("join");
+    let racer = Racer::start(ptrace);
+    racer.breaks_the_naive(if ptrace { "join" } else { "join-dropped" });
     let before = racer.findings();
     let mut other = Bundle::default();
     other.with_namespace("pid", Some(&format!("/proc/{}/ns/pid", racer.bundle.pid())));
@@ -185,6 +190,16 @@ fn a_racer_in_a_shared_pid_namespace_looks_at_create() {
         other.run().ok();
     }
     racer.finish(before);
+}
+
+#[test]
+fn a_racer_with_ptrace_in_a_shared_pid_namespace_looks_at_create() {
+    create_is_looked_at(true);
+}
+
+#[test]
+fn a_racer_without_capabilities_in_a_shared_pid_namespace_looks_at_create() {
+    create_is_looked_at(false);
 }
 
 /// The same where the user namespace is shared too, and the racer has all capabilities in it.

@@ -15,6 +15,7 @@
 mod binary;
 mod configs;
 mod fds;
+mod fuse;
 mod leaks;
 mod paths;
 mod record;

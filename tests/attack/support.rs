@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use brig_tests::{Finished, Run, note};
+use brig_tests::{Bundle, Finished, Run, host, note};
 
 /// How often to try: as often as one waits for, or with `ATTACK=full` as often as it takes to believe the result. `ATTACK=NUMBER`
 /// multiplies the former.
@@ -134,4 +134,30 @@ pub fn must_break(what: &str, mut succeeds: impl FnMut() -> bool) {
 pub fn ended_in_order(finished: &Finished) {
     assert!(!finished.both().contains("panicked at"), "{finished}");
     assert!(finished.code() < 128 || finished.code() == 255, "{finished}");
+}
+
+/// An attacker in a container goes on for good: it must not outlive a test that was killed.
+#[test]
+fn a_test_that_is_killed_leaves_no_process() {
+    const WHERE: &str = "BRIG_TEST_LEAVES";
+    if let Some(path) = std::env::var_os(WHERE) {
+        let b = Bundle::sleeping();
+        b.start();
+        fs::write(path, format!("{} {}", b.pid(), b.path().display())).unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(1000));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let told = dir.path().join("told");
+    let name = "support::a_test_that_is_killed_leaves_no_process";
+    let own = std::env::current_exe().unwrap();
+    let test = Run::new(own).args(["--exact", name, "--nocapture"]).env(WHERE, &told).detached().spawn();
+    let words = || fs::read_to_string(&told).unwrap_or_default();
+    host::eventually("its container", || words().contains(' '));
+    let text = words();
+    let (pid, path) = text.split_once(' ').unwrap();
+    let pid = pid.parse().unwrap();
+    assert!(host::is_alive(pid));
+    test.signal(9);
+    drop(test);
+    host::eventually("the end of its container", || !host::is_alive(pid) && !Path::new(path).exists());
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Run, host, is_other_runtime, runtime};
+use crate::{Run, caretaker, host, is_other_runtime, runtime};
 
 /// Programs of busybox that tests use.
 const APPLETS: &[&str] = &[
@@ -148,6 +148,7 @@ impl Bundle {
         fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         rootfs(&dir.path().join("rootfs"));
         let root = dir.path().join("state");
+        caretaker::tell(&runtime(), &root, &id, dir.path());
         let mut bundle = Self { dir, config: default_config(&id), id, root };
         bundle.args(args);
         bundle

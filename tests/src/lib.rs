@@ -20,6 +20,7 @@
 
 mod bundle;
 mod bus;
+mod caretaker;
 mod command;
 pub mod host;
 mod pty;

@@ -269,6 +269,43 @@ fn what_the_bus_says_is_in_the_error() {
     finished.says("Timeout waiting for systemd to create brig-c1.scope");
 }
 
+/// A value is one value of its property: what goes on behind it is an error, and nothing is asked of systemd.
+#[test]
+fn annotations_add_no_properties_but_their_own() {
+    if is_other_runtime() {
+        return;
+    }
+    let injected = [
+        ("Description", "'a'), ('ExecStart', <'x'>"),
+        ("Description", "'a'>), ('Slice', <'system.slice'"),
+        ("Description", "'a' 'b'"),
+        ("Description", "'a"),
+        ("Description", "['a', 5]"),
+        ("TimeoutStopUSec", "uint64 1, uint64 2"),
+        ("TimeoutStopUSec", "uint64 18446744073709551616"),
+        ("Description') , ('Slice", "'x'"),
+        ("Description\n", "'x'"),
+        ("", "'x'"),
+    ];
+    for (name, value) in injected {
+        let mut machine = Machine::new(None);
+        machine.bundle.config["annotations"] =
+            serde_json::json!({ format!("org.systemd.property.{name}"): value });
+        machine.bundle.write_config();
+        let finished = machine.run("brig create -b $BUNDLE c1; echo rc $?; brig delete -f c1; left");
+        assert_eq!(status(&finished.out), (1, vec![]), "{name:?} {value:?}: {finished}");
+        let asked = machine.bus.messages().iter().any(|message| message == "StartTransientUnit");
+        assert!(!asked, "{name:?} {value:?}: {:?}", machine.bus.messages());
+    }
+    // The same with nothing behind it.
+    let mut machine = Machine::new(None);
+    machine.bundle.config["annotations"] =
+        serde_json::json!({ "org.systemd.property.Description": "'a, b'" });
+    machine.bundle.write_config();
+    let finished = machine.run("brig create -b $BUNDLE c1; echo rc $?; brig delete -f c1; left");
+    assert_eq!(status(&finished.out), (0, vec![]), "{finished}");
+}
+
 #[test]
 fn without_systemd() {
     if is_other_runtime() {

@@ -169,4 +169,5 @@ fn mount_of(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests work with files and threads by std")]
 mod tests;
