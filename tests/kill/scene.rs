@@ -148,26 +148,30 @@ impl Scene {
 /// Processes that were orphaned to this one and do not end. Those that are about to get a moment.
 pub fn orphans() -> Vec<String> {
     let begun = Instant::now();
-    loop {
-        match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
-            Ok(Some(_)) => {}
-            Ok(None) if begun.elapsed() < Duration::from_secs(10) => {
-                std::thread::sleep(Duration::from_millis(1))
-            }
-            Ok(None) => break,
-            Err(_) => return Vec::new(),
+    let left = loop {
+        while let Ok(Some(_)) = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {}
+        let left = children();
+        if left.is_empty() || begun.elapsed() > Duration::from_secs(10) {
+            break left;
         }
-    }
-    let own = std::process::id();
-    let children = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).unwrap_or_default();
+        std::thread::sleep(Duration::from_millis(1));
+    };
     let mut found = Vec::new();
-    for pid in children.split_whitespace() {
+    for pid in left {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         found.push(format!("process {pid} ({})", String::from_utf8_lossy(&line).replace('\0', " ").trim()));
-        if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
+        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
         }
     }
     found
+}
+
+/// Children of this process but the one that clears up behind it, those included that have ended.
+pub fn children() -> Vec<i32> {
+    let own = std::process::id();
+    let text = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).unwrap_or_default();
+    let pids = text.split_whitespace().filter_map(|pid| pid.parse().ok());
+    pids.filter(|pid| Some(*pid) != brig_tests::caretaker::pid()).collect()
 }

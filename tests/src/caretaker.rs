@@ -19,20 +19,27 @@ printf '%s\n' "$list" | while IFS=$tab read -r runtime root id dir; do
 done
 "#;
 
+static CARETAKER: OnceLock<(i32, Mutex<ChildStdin>)> = OnceLock::new();
+
+/// Its pid once there is one: a child that is there until the tests end.
+pub fn pid() -> Option<i32> {
+    CARETAKER.get().map(|(pid, _)| *pid)
+}
+
 /// Tells it of a container: which runtime, root and id, and the directory that goes with it.
 pub fn tell(runtime: &Path, root: &Path, id: &str, dir: &Path) {
-    static CARETAKER: OnceLock<Mutex<ChildStdin>> = OnceLock::new();
-    let pipe = CARETAKER.get_or_init(|| Mutex::new(start()));
+    let (_, pipe) = CARETAKER.get_or_init(start);
     let words = [runtime.as_os_str(), root.as_os_str(), OsStr::new(id), dir.as_os_str()];
     let line = words.map(|word| word.to_string_lossy().into_owned()).join("\t");
     // A test goes on without it.
     let _ = pipe.lock().map(|mut pipe| pipe.write_all(format!("{line}\n").as_bytes()));
 }
 
-fn start() -> ChildStdin {
+fn start() -> (i32, Mutex<ChildStdin>) {
     let mut command = Command::new("sh");
     command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // What ends the tests by their process group leaves it alone.
     command.current_dir("/").process_group(0);
-    command.spawn().unwrap().stdin.take().unwrap()
+    let mut child = command.spawn().unwrap();
+    (i32::try_from(child.id()).unwrap(), Mutex::new(child.stdin.take().unwrap()))
 }

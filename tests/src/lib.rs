@@ -20,7 +20,7 @@
 
 mod bundle;
 mod bus;
-mod caretaker;
+pub mod caretaker;
 mod command;
 pub mod host;
 mod pty;

@@ -257,7 +257,7 @@ impl Channel {
         Ok(Some((what, fd)))
     }
 
-    /// Says something to the command, from the made process. Failure is ignored: without a command there is nobody to tell.
+    /// Says something to the command, from the made process. What cannot be said ends the talk: both sides would wait for ever.
     pub fn report(&self, what: &FromChild) {
         let plain = |tag, value| (Head { tag, value, ..Head::default() }, Vec::new(), None);
         let (head, text, fd) = match what {
@@ -289,7 +289,9 @@ impl Channel {
             | FromChild::InitFailed(_)
             | FromChild::ProcContext(_) => return,
         };
-        let _ = self.send(&[IoSlice::new(&head.encode()), IoSlice::new(&text)], fd);
+        if self.send(&[IoSlice::new(&head.encode()), IoSlice::new(&text)], fd).is_err() {
+            let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        }
     }
 
     /// Waits for the made process to say something; `None` when all that could say something is gone.

@@ -11,7 +11,7 @@ use super::abi::{
     FLAG_SEARCH, FLAG_SET_GROUPS, FLAG_TERMINAL, GO, HEAD_LEN, Head, MAGIC, PROGRAM_HEAD, Params, START,
     Step, Tag,
 };
-use super::calls::{self as call, ENOENT, Errno};
+use super::calls::{self as call, EINTR, ENOENT, Errno};
 use super::hooks;
 
 /// What the steps answer: nothing, or the step and errno that went wrong.
@@ -132,7 +132,7 @@ fn load_filter(p: &Params) -> Done {
     let fd = call::load_filter(p.filter, p.filter_flags).map_err(fault(Step::LoadFilter))?;
     if p.flags & FLAG_LISTENER != 0 {
         // brig takes the listener out of this process by pidfd_getfd and answers when the agent has it.
-        send(p.sync_fd, Head { tag: Tag::Listener as u16, value: fd as i64, ..Head::default() });
+        ask(p.sync_fd, Head { tag: Tag::Listener as u16, value: fd as i64, ..Head::default() });
         if call::read_byte(p.sync_fd) != Some(GO) {
             return Err(Fault { step: Step::ParentDied, errno: 0, value: 0 });
         }
@@ -233,7 +233,7 @@ fn wait_for_brig(p: &Params) -> Done {
     }
     // From here on brig's end is seen on the channel, which is closed with brig and tells more than a signal: whether the record was replaced before.
     call::set_parent_death_signal(0);
-    send(p.sync_fd, Head { tag: Tag::Ready as u16, ..Head::default() });
+    ask(p.sync_fd, Head { tag: Tag::Ready as u16, ..Head::default() });
     if call::read_byte(p.sync_fd) == Some(GO) {
         return Ok(());
     }
@@ -255,13 +255,18 @@ fn wait_for_start(p: &Params, channel: &mut i32) {
     }
 }
 
-fn send(fd: i32, head: Head) {
-    let _ = call::write_bytes(fd, &head.encode());
+/// Says what brig has to answer. If it cannot be said, waiting would be for ever: the end of this process is seen.
+fn ask(fd: i32, head: Head) {
+    while let Err(e) = call::write_bytes(fd, &head.encode()) {
+        if e != EINTR {
+            call::exit(255);
+        }
+    }
 }
 
 /// Tells why the program gives up: `start` or `exec` is listening at the other end.
 fn report(channel: i32, why: Fault) {
-    send(channel, failed(why));
+    let _ = call::write_bytes(channel, &failed(why).encode());
 }
 
 fn failed(why: Fault) -> Head {
