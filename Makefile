@@ -48,7 +48,7 @@ BESIDE  := $(OUT)/$(TARGET)/suite/brig
 SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package brig-tests
 
 .PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 systemd-test vm-test \
-	attack fuzz-short fuzz \
+	attack fuzz-short fuzz-configs fuzz \
 	kill kill-matrix clients clients-full beside lint fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
@@ -127,6 +127,13 @@ fuzz-short: ## fuzz targets, each for a fixed number of runs
 	@tests/need build
 	$(STATIC) run --locked --profile suite --target $(TARGET) --package brig-fuzz -- all --runs $(FUZZ_RUNS)
 	@$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/libfuzzer/Cargo.toml >/dev/null # is `make fuzz` up to date?
+
+CONFIGS_TIME ?= 1800
+CONFIGS_SEED ?= 1
+fuzz-configs: export ATTACK_SECONDS = $(CONFIGS_TIME)
+fuzz-configs: export ATTACK_SEED = $(CONFIGS_SEED)
+fuzz-configs: beside ## the whole program on mutated configurations for CONFIGS_TIME seconds; attack does it for a few
+	unshare --mount --propagation private $(SUITE) --test attack -- --exact configs::mutated_configurations --nocapture
 
 # Coverage as libFuzzer reads it, which stable compilers can put in too.
 FUZZ      ?= all
