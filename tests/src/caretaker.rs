@@ -35,6 +35,7 @@ pub fn tell(runtime: &Path, root: &Path, id: &str, dir: &Path) {
     let _ = pipe.lock().map(|mut pipe| pipe.write_all(format!("{line}\n").as_bytes()));
 }
 
+#[allow(clippy::zombie_processes, reason = "it outlives whoever starts it")]
 fn start() -> (i32, Mutex<ChildStdin>) {
     let mut command = Command::new("sh");
     command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
