@@ -11,9 +11,15 @@ use brig_tests::{Bundle, Finished, Run, Value, host, json, only_brig, runtime};
 const ERROR: &str = "error";
 const WARNING: &str = "warning";
 
-/// `check` of the bundle in a directory.
+/// `check` of the bundle in a directory, for the driver that the bundle is for.
+fn plain_check(dir: &Path) -> Run {
+    let driver = host::by_systemd().then_some("--systemd-cgroup");
+    Run::new(runtime()).args(driver).args(["check", "--bundle"]).arg(dir)
+}
+
+/// The same as JSON.
 fn check(dir: &Path) -> Run {
-    Run::new(runtime()).args(["check", "--format", "json", "--bundle"]).arg(dir)
+    plain_check(dir).args(["--format", "json"])
 }
 
 /// What it found: path, severity, message and hint of each problem.
@@ -465,7 +471,7 @@ fn the_table_is_for_people() {
         b.config["linux"]["resource"] = json!({});
         b.config["process"]["cwd"] = json!("");
         b.write_config();
-        let finished = Run::new(runtime()).args(["check", "-b"]).arg(b.path()).run();
+        let finished = plain_check(b.path()).run();
         finished.exits(1);
         let expected = "error: process.cwd: Cwd property must not be empty\n\
             warning: linux.resource: unknown member \"resource\", it has no effect\n    hint: did you mean \"resources\"?\n";

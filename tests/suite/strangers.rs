@@ -41,8 +41,8 @@ fn check_commands(b: &Bundle, own_namespace: bool, stranger: i32) {
     for signal in ["TERM", "STOP", "0"] {
         brig(&["kill", id, signal]).exits(1).says("container not running");
     }
-    // What the first process of another pid namespace left in the cgroup is killed still.
-    brig(&["kill", id, "KILL"]).exits(i32::from(own_namespace));
+    // What the first process of another pid namespace left in the cgroup is killed still. A scope without processes is gone.
+    brig(&["kill", id, "KILL"]).exits(i32::from(own_namespace || host::by_systemd()));
     brig(&["kill", "--all", id, "KILL"]).exits(0);
     let number = stranger.to_string();
     for flags in [&["--pid"][..], &["--tree", "--pid"]] {

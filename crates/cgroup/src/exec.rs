@@ -20,6 +20,8 @@ impl Names {
         names.groups.retain(|group| group.unified);
         let group = names.groups.first_mut()?;
         group.path.push(name);
+        // The unit is the container's, and ends with that.
+        names.unit = None;
         Some(names)
     }
 }
