@@ -11,15 +11,15 @@ use brig_tests::{Bundle, Finished, Run, Value, host, json, only_brig, runtime};
 const ERROR: &str = "error";
 const WARNING: &str = "warning";
 
-/// `check` of the bundle in a directory, for the driver that the bundle is for.
-fn plain_check(dir: &Path) -> Run {
-    let driver = host::by_systemd().then_some("--systemd-cgroup");
-    Run::new(runtime()).args(driver).args(["check", "--bundle"]).arg(dir)
+/// `check` of the bundle in a directory.
+fn check(dir: &Path) -> Run {
+    Run::new(runtime()).args(["check", "--format", "json", "--bundle"]).arg(dir)
 }
 
-/// The same as JSON.
-fn check(dir: &Path) -> Run {
-    plain_check(dir).args(["--format", "json"])
+/// `check` by the driver that the bundles of this run are for.
+fn check_with_driver(dir: &Path) -> Run {
+    let driver = host::by_systemd().then_some("--systemd-cgroup");
+    Run::new(runtime()).args(driver).args(["check", "--bundle"]).arg(dir)
 }
 
 /// What it found: path, severity, message and hint of each problem.
@@ -327,7 +327,7 @@ fn programs_on_other_mounts_and_behind_links_are_found_there() {
         for args in [&["/tools/tool"][..], &["link"], &["/later/unknown"]] {
             b.args(args);
             b.write_config();
-            let finished = check(b.path()).run();
+            let finished = check_with_driver(b.path()).args(["--format", "json"]).run();
             assert!(problems(&finished).is_empty(), "{args:?}: {finished}");
         }
         finds(|b| _ = b.args(&["/tools/tool"]), "process.args[0]", "no such file or directory");
@@ -471,7 +471,7 @@ fn the_table_is_for_people() {
         b.config["linux"]["resource"] = json!({});
         b.config["process"]["cwd"] = json!("");
         b.write_config();
-        let finished = plain_check(b.path()).run();
+        let finished = check_with_driver(b.path()).run();
         finished.exits(1);
         let expected = "error: process.cwd: Cwd property must not be empty\n\
             warning: linux.resource: unknown member \"resource\", it has no effect\n    hint: did you mean \"resources\"?\n";

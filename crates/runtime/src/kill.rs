@@ -89,7 +89,7 @@ fn deliver(pidfd: &OwnedFd, number: i32, what: &str) -> Result<()> {
 fn kill_init(container: &Container, number: i32, all: bool) -> Result<()> {
     let init = container.init()?;
     if number == SIGKILL && !container.record.own_pid_namespace {
-        return kill_all(container, init.is_some());
+        return kill_all(container, init.is_some(), all);
     }
     let Some(init) = init else {
         return if all { Ok(()) } else { Err(Error::state("container not running")) };
@@ -102,9 +102,12 @@ fn kill_init(container: &Container, number: i32, all: bool) -> Result<()> {
     Ok(())
 }
 
-fn kill_all(container: &Container, has_init: bool) -> Result<()> {
+fn kill_all(container: &Container, has_init: bool, stopped_is_fine: bool) -> Result<()> {
     let cgroup = container.cgroup()?;
     if !has_init && !cgroup.exists()? {
+        if stopped_is_fine {
+            return Ok(());
+        }
         return Err(Error::state("unable to kill all processes: container not running"));
     }
     if let Some(init) = container.init()? {
