@@ -114,7 +114,7 @@ fn a_linker_that_is_missing() {
         // A shell of the host, linked against a libc that the image does not have.
         let shell = fs::read("/bin/sh").unwrap();
         if !shell.windows(8).any(|word| word == b"/ld-linu") {
-            return brig_tests::note("the host's shell is static");
+            return note("the host's shell is static");
         }
         start_explains(
             &shell,
@@ -188,7 +188,7 @@ fn a_configuration_that_is_missing_or_broken() {
 fn a_memory_limit_that_is_too_low() {
     only_brig("hints", || {
         if !host::has_controller("memory") {
-            return brig_tests::note("there is no memory controller");
+            return note("there is no memory controller");
         }
         let mut b = Bundle::sleeping();
         b.config["linux"]["resources"]["memory"] = json!({ "limit": 16384 });
@@ -202,7 +202,7 @@ fn a_memory_limit_that_is_too_low() {
 fn no_more_processes() {
     only_brig("hints", || {
         if !host::has_controller("pids") {
-            return brig_tests::note("there is no pids controller");
+            return note("there is no pids controller");
         }
         let mut b = Bundle::sleeping();
         b.config["linux"]["resources"]["pids"] = json!({ "limit": 1 });
@@ -425,7 +425,7 @@ fn a_limit_above_the_callers() {
 fn systemd_that_is_not_there() {
     only_brig("hints", || {
         if Path::new("/run/systemd/system").exists() {
-            return brig_tests::note("systemd is running");
+            return note("systemd is running");
         }
         let mut b = Bundle::default();
         b.config["linux"]["cgroupsPath"] = json!("system.slice:brig-test:x");

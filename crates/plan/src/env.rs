@@ -1,6 +1,6 @@
 //! `process.env`.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use crate::path::has_nul;
 use crate::problem::Problems;
@@ -9,7 +9,7 @@ use crate::problem::Problems;
 ///
 /// An empty `HOME` is dropped: it would shadow the one from the container's `/etc/passwd`.
 pub(crate) fn plan(env: &[String], problems: &mut Problems) -> Vec<String> {
-    let mut seen = HashSet::with_capacity(env.len());
+    let mut seen = BTreeSet::new();
     let mut kept = Vec::with_capacity(env.len());
     for (index, variable) in env.iter().enumerate().rev() {
         let path = || format!("process.env[{index}]");

@@ -60,7 +60,7 @@ pub(crate) fn restricted_paths(
 fn clean(path: &str, list: &[String], problems: &mut Problems) -> Vec<PathBuf> {
     let mut paths = Vec::with_capacity(list.len());
     // Orchestrators list hundreds of paths, for each CPU some.
-    let mut seen = std::collections::HashSet::with_capacity(list.len());
+    let mut seen = std::collections::BTreeSet::new();
     for (index, given) in list.iter().enumerate() {
         let path = || format!("{path}[{index}]");
         if has_nul(given) {

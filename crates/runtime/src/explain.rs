@@ -32,6 +32,7 @@ pub fn init_fault(fault: &InitFault, program: &str) -> Error {
             host("unable to apply caps").hint("process.capabilities asks for more than the caller has")
         }
         Step::DropBounding => host(&format!("dropping capability {} from the bounding set", fault.value)),
+        Step::CloseOnExec => host("fcntl(F_SETFD)"),
         Step::KeepCaps => host("prctl(PR_SET_KEEPCAPS)"),
         Step::NoNewPrivs => host("prctl(PR_SET_NO_NEW_PRIVS)"),
         Step::LoadFilter => host("loading seccomp filter into kernel: error loading seccomp filter").hint(

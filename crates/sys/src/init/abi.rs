@@ -165,12 +165,13 @@ pub enum Step {
     Params = 20,
     ProcContext = 21,
     Session = 22,
+    CloseOnExec = 23,
 }
 
 impl Step {
     /// The step with this number.
     pub fn from_number(n: u16) -> Option<Self> {
-        const ALL: [Step; 22] = [
+        const ALL: [Step; 23] = [
             Step::ParentDied,
             Step::Label,
             Step::LoadFilter,
@@ -193,6 +194,7 @@ impl Step {
             Step::Params,
             Step::ProcContext,
             Step::Session,
+            Step::CloseOnExec,
         ];
         ALL.into_iter().find(|s| *s as u16 == n)
     }

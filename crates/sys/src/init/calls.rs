@@ -286,11 +286,9 @@ pub fn close(fd: i32) {
 }
 
 /// Sets FD_CLOEXEC.
-pub fn set_cloexec(fd: i32) {
-    if fd >= 0 {
-        // SAFETY: integers only.
-        unsafe { syscall6(nr::FCNTL, [fd as usize, F_SETFD, FD_CLOEXEC, 0, 0, 0]) };
-    }
+pub fn set_cloexec(fd: i32) -> Result<usize, Errno> {
+    // SAFETY: integers only.
+    answer(unsafe { syscall6(nr::FCNTL, [fd as usize, F_SETFD, FD_CLOEXEC, 0, 0, 0]) })
 }
 
 /// write(2) of bytes of the data segment.

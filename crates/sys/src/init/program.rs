@@ -79,12 +79,16 @@ fn become_container(p: &Params, channel: &mut i32) -> Result<core::convert::Infa
     if !early_filter {
         load_filter(p)?;
     }
+    // The channel closes with a successful execve: that is how the other end learns of it.
+    for fd in [p.sync_fd, p.fifo_fd] {
+        if fd >= 0 {
+            call::set_cloexec(fd).map_err(fault(Step::CloseOnExec))?;
+        }
+    }
     wait_for_brig(p)?;
     if p.fifo_fd >= 0 {
         wait_for_start(p, channel);
     }
-    // The channel closes with a successful execve: that is how the other end learns of it.
-    call::set_cloexec(*channel);
     hooks::run_all(p, *channel)?;
     let errno = call::execve(program, p.argv, p.envp);
     let why = Fault { step: Step::Exec, errno, value: 0 };

@@ -37,7 +37,8 @@ pub fn cloexec_from(first: RawFd, proc: Option<BorrowedFd<'_>>) -> Result<()> {
             && fd >= first
         {
             // SAFETY: a flag of a descriptor that is open.
-            unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+            let set = unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+            check(libc::c_long::from(set)).on("fcntl(F_SETFD)", fd.to_string())?;
         }
     }
     Ok(())
