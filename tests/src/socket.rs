@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags,
-    SocketType, accept_with, bind, listen, recvmsg, socket_with,
+    SocketType, accept_with, bind, connect, listen, recvmsg, socket_with,
 };
 
 /// Nothing takes this long unless it hangs.
@@ -71,6 +71,14 @@ impl Socket {
     pub fn accept(&self) {
         wait(&self.listener);
         drop(accept_with(&self.listener, SocketFlags::CLOEXEC).unwrap());
+    }
+
+    /// Connects until there is room for no more connections.
+    pub fn fill(&self) -> Vec<OwnedFd> {
+        let address = SocketAddrUnix::new(&self.path).unwrap();
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let connection = || socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        std::iter::repeat_with(connection).take_while(|socket| connect(socket, &address).is_ok()).collect()
     }
 
     /// Whether a connection waits.

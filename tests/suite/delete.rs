@@ -383,6 +383,34 @@ fn a_terminal_that_is_on_its_way() {
 }
 
 #[test]
+fn an_agent_that_does_nothing() {
+    others_may_fail("leaves a half-made container", || {
+        let mut b = Bundle::sh("touch /tmp/begun; mkdir /x");
+        let agent = Socket::new(b.path().join("agent"));
+        b.config["linux"]["seccomp"] = json!({
+            "defaultAction": "SCMP_ACT_ALLOW",
+            "listenerPath": agent.path,
+            "syscalls": [{ "names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY" }],
+        });
+        // It has the listener, and the process waits for its answer.
+        b.start();
+        host::eventually("the program", || b.rootfs().join("tmp/begun").exists());
+        let listener = agent.receive();
+        delete_by_force(&b).exits(0);
+        b.assert_gone();
+        drop(listener);
+        // Nobody accepts, and there is no room for one more connection: the creation waits for it.
+        let crowd = agent.fill();
+        let create = b.brig("create").arg(&b.id).detached().spawn();
+        host::eventually("the container's process", || !b.members().is_empty());
+        kill(create);
+        delete_by_force(&b).exits(0);
+        host::eventually("nothing to be left", || b.leftovers().is_empty());
+        drop(crowd);
+    });
+}
+
+#[test]
 fn a_fork_bomb() {
     // Each process of it lives as long as it takes to start the next one, as an ordinary user who has a limit. Without a pid
     // namespace they are found by their cgroup only.
