@@ -49,7 +49,7 @@ SUITE   := $(STATIC) test --locked --profile suite --target $(TARGET) --package 
 
 .PHONY: help build release share install uninstall deb package reproducible demo test unit suite suite-v2 systemd-test vm-test \
 	attack fuzz-short fuzz-configs fuzz \
-	kill kill-matrix clients clients-full beside lint fmt ci clean
+	kill kill-matrix clients clients-full bench beside lint fmt ci clean
 # Tests compare what is there before and after them: one set at a time.
 .NOTPARALLEL:
 
@@ -169,6 +169,17 @@ clients: beside ## Docker and other clients, with the runtime below them
 
 clients-full: export CLIENTS_FULL = 1
 clients-full: clients ## the same with more of everything: fifty containers at once, twenty tasks of a swarm
+
+# Other runtimes, and how often: `make bench CRUN=/path RUNC=/path ROUNDS=100 BENCH=full`.
+ROUNDS  ?= 60
+bench: release ## compare with crun, runc and what the kernel alone costs; BENCH=full with 1000 containers
+	@tests/need build bench $(if $(CRUN),,crun) $(if $(RUNC),,runc)
+	mkdir -p $(OUT)/bench
+	$(CC) -O2 -Wall -static -o $(OUT)/bench/floor bench/floor.c
+	$(CC) -O2 -Wall -static -o $(OUT)/bench/measure bench/measure.c
+	BRIG=$(abspath $(BRIG)) CRUN=$(or $(CRUN),crun) RUNC=$(or $(RUNC),runc) ROUNDS=$(ROUNDS) BENCH=$(BENCH) \
+		FLOOR=$(abspath $(OUT))/bench/floor MEASURE=$(abspath $(OUT))/bench/measure OUT=$(abspath $(OUT))/bench RESULTS=bench \
+		tests/pure-v2 $(STATIC) run --locked --profile suite --target $(TARGET) --package brig-bench
 
 lint: ## clippy, and the limits of size
 	@tests/need build

@@ -22,7 +22,7 @@ const TABLE: &str = "lint: table";
 const UNSAFE: &str = "crates/sys";
 
 /// Folders with Rust code. The whole-binary tests are not measured, like all other tests, but they are without unsafe code.
-const FOLDERS: [&str; 4] = ["crates", "fuzz", "tests", "xtask"];
+const FOLDERS: [&str; 5] = ["bench", "crates", "fuzz", "tests", "xtask"];
 
 /// Checks the sources below the current folder, which is the top of the work tree when cargo runs it.
 pub fn run(_: &[String]) -> Result<(), Box<dyn Error>> {
