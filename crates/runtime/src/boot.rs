@@ -1,6 +1,7 @@
 //! Which boot a record belongs to.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Boot id for a record below `root`; empty where the record cannot outlive a boot, which is the usual place for it.
 pub fn id_for(root: &Path) -> String {
@@ -10,12 +11,15 @@ pub fn id_for(root: &Path) -> String {
         .ok()
         .and_then(|fs| u64::try_from(fs.f_type).ok())
         .is_some_and(|kind| kind == TMPFS_MAGIC || kind == RAMFS_MAGIC);
-    if on_ram { String::new() } else { current() }
+    if on_ram { String::new() } else { current().to_owned() }
 }
 
-/// The boot id of now.
-pub fn current() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|id| id.trim().to_owned())
-        .unwrap_or_default()
+/// The boot id of now, read once: `list` asks for each container.
+pub fn current() -> &'static str {
+    static CURRENT: OnceLock<String> = OnceLock::new();
+    CURRENT.get_or_init(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map(|id| id.trim().to_owned())
+            .unwrap_or_default()
+    })
 }

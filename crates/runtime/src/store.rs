@@ -222,6 +222,10 @@ impl ContainerDir {
     ///
     /// The deadline passed: the error names the process that holds it.
     pub fn lock(&self, deadline: Instant) -> Result<Lock> {
+        // To close a watch takes the kernel some milliseconds (it waits for an SRCU grace period), and mostly there is no need for one.
+        if let Some(lock) = self.try_lock()? {
+            return Ok(lock);
+        }
         // The holder's close of the file, by itself or with its death, is the event that is waited for.
         let watch = self.watch_lock()?;
         loop {

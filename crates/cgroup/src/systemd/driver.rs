@@ -408,6 +408,10 @@ pub(crate) fn is_known(unit: &Unit) -> bool {
 
 /// Waits until systemd does not know the unit any more.
 fn wait_forgotten(unit: &Unit, deadline: Instant) -> bool {
+    // To close a watch takes the kernel some milliseconds.
+    if !is_known(unit) {
+        return true;
+    }
     let file = unit.file();
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK);
     let watch = watch.and_then(|watch| {
