@@ -50,7 +50,7 @@ impl Runtime {
             let out = out.unwrap_or_else(|e| panic!("{program}: {e}"));
             String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().to_owned()
         };
-        let root = dir.join("root").join(kind.name().replace(", ", "-").replace(' ', "-"));
+        let root = dir.join(kind.name().replace(", ", "-").replace(' ', "-"));
         std::fs::create_dir_all(&root).unwrap();
         Self { kind, program: PathBuf::from(program), root, version }
     }
