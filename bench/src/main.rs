@@ -40,7 +40,8 @@ fn main() {
 
     let dir = tempfile::Builder::new().prefix("brig-bench-").tempdir().expect("a temporary folder");
     // The records are where they usually are: in memory, as /run is. Not all of /run is, here and there.
-    let state = tempfile::Builder::new().prefix("brig-bench-").tempdir_in("/dev/shm").expect("a folder in /dev/shm");
+    let state =
+        tempfile::Builder::new().prefix("brig-bench-").tempdir_in("/dev/shm").expect("a folder in /dev/shm");
     let mut runtimes = Vec::new();
     for (kind, name) in [
         (Kind::Brig, "BRIG"),
